@@ -1,0 +1,27 @@
+.PHONY: help run test check bench torture
+
+help: ## Show these targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+run: ## Build rethread and take the tour
+	@cargo run --release --locked -p rethread -- tour
+
+test: ## Run every test, doctests included
+	scripts/setup
+	cargo test --workspace --locked
+
+check: ## Format, lints, docs, licences and sources of the dependencies
+	scripts/setup check
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	"$$(scripts/setup tools)/bin/cargo-deny" --locked check bans licenses sources
+
+bench: ## Run the benchmarks; ONLY=name runs one
+	@if [ -d bench ]; then cargo run --release --locked -p rethread-bench -- $(ONLY); \
+	else echo "The benchmarks come with bench/, which is not here yet."; fi
+
+# The same tests as in `make test`, with more time to find something.
+torture: ## Run the crash and fault tests for long; SECONDS_TOTAL=600
+	RETHREAD_TORTURE_SECONDS=$${SECONDS_TOTAL:-600} \
+		cargo test --release -p rethread-store --locked --test main torture -- --nocapture

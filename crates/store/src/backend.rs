@@ -1,0 +1,458 @@
+//! The seam: what a place must be able to do so that sessions can live there.
+
+use std::fmt;
+use std::io::Read;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::id::{BlobId, EntryId, SessionId};
+use crate::stamp::{Flaw, Line};
+
+/// A record's number in its log: dense, assigned at append, never used again.
+pub type Position = u64;
+
+/// Stores documents, logs and blobs. Everything else is written once, above this.
+///
+/// # Contract
+///
+/// *Documents*
+/// * `get` gives what the last `put` stored, or `None`.
+/// * `put` replaces the whole document or nothing; with an expectation that does not hold it changes nothing
+///   and answers with the document that is there.
+/// * Of several `put`s with the same expected version, one wins.
+///
+/// *Logs*
+/// * A log that nobody appended to is empty, not an error.
+/// * `append` adds its lines in order, at the position it was told, or adds nothing and answers where the log ends.
+/// * Of several appends at the same position, one wins.
+/// * When `append` returns [`Append::Done`], the lines are as durable as the answer says, and every reader that
+///   starts afterwards sees them.
+/// * `read` gives lines in order of position, byte for byte, never part of one, and never part of an atomic group.
+/// * `read` gives at least one line where there is one, however large; more only up to the size it was given.
+/// * Logs do not see each other.
+///
+/// *Blobs*
+/// * What is put under a hash has that hash, or the put is an error and nothing is stored.
+/// * Putting a blob again is not an error.
+///
+/// *Listing and removal*
+/// * `list` gives names in ascending order, each once, and goes on after a given name.
+/// * `remove` answers whether there was something; what is removed is gone for every reader that starts afterwards.
+/// * Removing a session removes its logs and its documents, and no other's.
+///
+/// [`conformance`](crate::conformance) checks this contract; run it on every implementation.
+#[async_trait]
+pub trait Backend: fmt::Debug + Send + Sync {
+    /// Says what this place can promise.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Returns a document.
+    async fn get(&self, key: &Key) -> Result<Option<Document>>;
+
+    /// Replaces a document.
+    async fn put(&self, key: &Key, bytes: &[u8], expect: Expect) -> Result<Put>;
+
+    /// Adds lines to the end of a log, whose next position must be `at`.
+    async fn append(
+        &self,
+        log: &LogKey,
+        at: Position,
+        lines: &[Line],
+        durability: Durability,
+    ) -> Result<Append>;
+
+    /// Reads a log.
+    async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk>;
+
+    /// Stores content under its hash.
+    async fn put_blob(&self, blob: &BlobId, content: &mut (dyn Read + Send)) -> Result<()>;
+
+    /// Returns a range of a blob, cut at its end, or `None` if it is not there.
+    async fn get_blob(&self, blob: &BlobId, range: Range<u64>) -> Result<Option<Bytes>>;
+
+    /// Returns names of a space, after a given one.
+    async fn list(&self, space: Space, after: Option<&str>, limit: usize) -> Result<Vec<Listed>>;
+
+    /// Removes something for good.
+    async fn remove(&self, target: &Target) -> Result<bool>;
+
+    /// Makes everything that readers can see of a log durable, and waits for whoever is writing it now.
+    async fn settle(&self, log: &LogKey) -> Result<()> {
+        let _ = log;
+        Ok(())
+    }
+
+    /// Returns whether a log may hold records from this position on; may answer yes wrongly, never no.
+    async fn changed(&self, log: &LogKey, since: Position) -> Result<bool> {
+        Ok(!self.read(log, From::Position(since), 1).await?.lines.is_empty())
+    }
+
+    /// Returns the newest position that holds this entry.
+    async fn find(&self, log: &LogKey, id: &EntryId) -> Result<Option<Position>> {
+        let (mut found, mut from) = (None, 0);
+        loop {
+            let chunk = self.read(log, From::Position(from), 1 << 20).await?;
+            if chunk.lines.is_empty() && chunk.next == from {
+                return Ok(found);
+            }
+            for line in &chunk.lines {
+                if line.stamp().id == *id {
+                    found = Some(line.stamp().position);
+                }
+            }
+            from = chunk.next;
+        }
+    }
+
+    /// Returns the file that holds a log, where there is one.
+    fn path(&self, log: &LogKey) -> Option<PathBuf> {
+        let _ = log;
+        None
+    }
+
+    /// Rewrites a damaged log so that every readable record is kept and every lost one is named.
+    async fn rewrite(&self, log: &LogKey) -> Result<Rewrite> {
+        let _ = log;
+        Ok(Rewrite::default())
+    }
+
+    /// Clears away what interrupted operations left behind.
+    async fn sweep(&self) -> Result<u64> {
+        Ok(0)
+    }
+}
+
+/// What a place can promise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// A short name, as in the URL.
+    pub scheme: &'static str,
+    /// The most that an append can reach here.
+    pub durability: Durability,
+    /// Whether processes on several hosts may use it at once.
+    pub across_hosts: bool,
+    /// Whether it keeps anything at all.
+    pub keeps: bool,
+    /// The largest record it takes, in bytes.
+    pub max_record: usize,
+}
+
+/// How far a record has got. Ordered: each level includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Durability {
+    /// Nothing is promised.
+    Off,
+    /// It survives the death of the process; it is synced within a second.
+    Written,
+    /// It survives the death of the machine.
+    #[default]
+    Synced,
+}
+
+/// The logs that a session has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LogName {
+    /// The conversation and its notes.
+    Messages,
+    /// The agent's full message stream, for replay and audit.
+    Transcript,
+    /// One record per capture of files.
+    Checkpoints,
+}
+
+impl LogName {
+    /// Every log of a session.
+    pub const ALL: [LogName; 3] = [LogName::Messages, LogName::Transcript, LogName::Checkpoints];
+
+    /// Returns the name as it stands in file names.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LogName::Messages => "messages",
+            LogName::Transcript => "transcript",
+            LogName::Checkpoints => "checkpoints",
+        }
+    }
+}
+
+/// One log of one session.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LogKey {
+    /// Whose log.
+    pub session: SessionId,
+    /// Which of its logs.
+    pub name: LogName,
+}
+
+impl LogKey {
+    /// Names a log.
+    pub fn new(session: SessionId, name: LogName) -> Self {
+        Self { session, name }
+    }
+}
+
+impl fmt::Display for LogKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.session, self.name.as_str())
+    }
+}
+
+/// A document's name: of the store (`format`, `memory/ab12…`) or of one session (`metadata`, `lease`).
+///
+/// Its text form is a safe relative path: `sessions/ID/NAME` or `NAME`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    session: Option<SessionId>,
+    name: String,
+}
+
+impl Key {
+    /// Names a document of the whole store: one or two parts of `[a-z0-9-]`, with a slash between them.
+    pub fn store(name: &str) -> Result<Self> {
+        let part = |part: &str| (1..=80).contains(&part.len()) && part.bytes().all(is_plain);
+        if name.split('/').count() <= 2 && name.split('/').all(part) && !name.starts_with("sessions") {
+            Ok(Self {
+                session: None,
+                name: name.to_owned(),
+            })
+        } else {
+            Err(Error::BadName {
+                what: "document name",
+                text: name.to_owned(),
+                rule: "a-z 0-9 -, one slash at most",
+            })
+        }
+    }
+
+    /// Names a document of a session: `[a-z0-9-]`.
+    pub fn session(session: SessionId, name: &str) -> Result<Self> {
+        if (1..=80).contains(&name.len()) && name.bytes().all(is_plain) {
+            Ok(Self {
+                session: Some(session),
+                name: name.to_owned(),
+            })
+        } else {
+            Err(Error::BadName {
+                what: "document name",
+                text: name.to_owned(),
+                rule: "1 to 80 of a-z 0-9 -",
+            })
+        }
+    }
+
+    /// The cached fold of a session's notes.
+    pub(crate) fn metadata(session: &SessionId) -> Self {
+        Self {
+            session: Some(session.clone()),
+            name: "metadata".into(),
+        }
+    }
+
+    /// Who drives a session.
+    pub(crate) fn lease(session: &SessionId) -> Self {
+        Self {
+            session: Some(session.clone()),
+            name: "lease".into(),
+        }
+    }
+
+    /// Which format the store has.
+    pub(crate) fn format() -> Self {
+        Self {
+            session: None,
+            name: "format".into(),
+        }
+    }
+
+    /// Returns the session that owns the document, if one does.
+    pub fn owner(&self) -> Option<&SessionId> {
+        self.session.as_ref()
+    }
+
+    /// Returns the document's name without its owner.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.session {
+            Some(session) => write!(f, "sessions/{session}/{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+impl FromStr for Key {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text
+            .strip_prefix("sessions/")
+            .and_then(|rest| rest.split_once('/'))
+        {
+            Some((session, name)) => Key::session(session.parse()?, name),
+            None => Key::store(text),
+        }
+    }
+}
+
+/// A document, and the version to expect when replacing it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// What the backend calls this state of it.
+    pub version: Version,
+    /// Its content.
+    pub bytes: Bytes,
+}
+
+/// What a backend calls one state of a document. Opaque; equal means unchanged.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Version(pub String);
+
+/// What must hold for a document to be replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Nothing.
+    Any,
+    /// It is not there yet.
+    Absent,
+    /// It is still in this state.
+    Version(Version),
+}
+
+/// What became of a `put`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// It is stored, and this is its version.
+    Done(Version),
+    /// The expectation did not hold; this is what is there.
+    Conflict(Option<Document>),
+}
+
+/// What became of an `append`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Append {
+    /// The lines are there.
+    Done {
+        /// How durable they are now.
+        durability: Durability,
+        /// What was found wrong at the end of the log, and set aside.
+        found: Vec<Damage>,
+    },
+    /// Somebody else appended first; nothing was added.
+    Moved {
+        /// The log's next position.
+        next: Position,
+    },
+}
+
+/// Where to read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// This position, or the next one that can be read.
+    Position(Position),
+    /// The last record only.
+    Last,
+}
+
+/// Part of a log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chunk {
+    /// Whole records in order.
+    pub lines: Vec<Line>,
+    /// What could not be read between them.
+    pub damage: Vec<Damage>,
+    /// Where to go on. Equal to where the read began: there is nothing more for now.
+    pub next: Position,
+    /// Bytes after the last whole record: a write under way, or a torn one.
+    pub tail: Option<Damage>,
+}
+
+/// A place in a log that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The file, or what the backend has instead.
+    pub file: String,
+    /// Where it begins there.
+    pub offset: u64,
+    /// How many bytes it has.
+    pub length: u64,
+    /// What is wrong.
+    pub flaw: Flaw,
+    /// The positions whose records are lost; empty if none are.
+    pub lost: Range<Position>,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Damage {
+            file,
+            offset,
+            length,
+            flaw,
+            lost,
+        } = self;
+        write!(f, "{file}: {flaw} at byte {offset}, {length} bytes")?;
+        match lost.end.saturating_sub(lost.start) {
+            0 => Ok(()),
+            1 => write!(f, "; record {} is lost", lost.start),
+            _ => write!(f, "; records {} to {} are lost", lost.start, lost.end - 1),
+        }
+    }
+}
+
+/// What `list` can list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// Sessions that have at least one log or document, by id.
+    Sessions,
+    /// Documents of the store itself, by name.
+    Documents,
+    /// Blobs, by hash.
+    Blobs,
+}
+
+/// One name in a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The name.
+    pub name: String,
+    /// For a session: changes whenever its message log does.
+    pub change: String,
+    /// When it was last written.
+    pub modified: jiff::Timestamp,
+}
+
+/// What `remove` can remove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// One document.
+    Document(Key),
+    /// A session with its logs and documents.
+    Session(SessionId),
+    /// One blob.
+    Blob(BlobId),
+}
+
+/// What a rewrite of a damaged log did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rewrite {
+    /// Records kept, byte for byte.
+    pub kept: u64,
+    /// Records found inside damaged bytes and put back in their place.
+    pub salvaged: u64,
+    /// Positions whose records are lost; each is now held by a note that says so.
+    pub lost: Vec<Position>,
+    /// Where the files as they were are kept.
+    pub backup: Option<PathBuf>,
+}

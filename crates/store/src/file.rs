@@ -1,0 +1,355 @@
+//! Sessions as files: plain JSONL under one folder, for any number of processes.
+
+mod blob;
+mod disk;
+mod document;
+mod folder;
+mod index;
+mod lock;
+mod log;
+mod quarantine;
+mod read;
+mod rewrite;
+mod scan;
+mod segment;
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+pub use self::disk::{Disk, DiskFile, Open, RealDisk, Stat};
+use self::folder::Folder;
+use self::read::Bookmark;
+use crate::backend::{
+    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Listed, LogKey, LogName,
+    Position, Put, Rewrite, Space, Target,
+};
+use crate::error::{Error, Result};
+use crate::id::{BlobId, EntryId, SessionId};
+use crate::stamp::Line;
+
+/// How many sessions are held open; a session's folder costs up to seven file handles.
+const MAX_OPEN: usize = 96;
+/// How many places readers stopped at are remembered.
+const MAX_BOOKMARKS: usize = 1024;
+/// The largest record: what a reader still takes in one piece.
+const MAX_RECORD: usize = 64 << 20;
+
+/// Sessions as files under one folder.
+///
+/// Its calls do their work on the calling thread: they take as long as the disk does.
+#[derive(Debug)]
+pub struct FileBackend {
+    disk: Arc<dyn Disk>,
+    root: PathBuf,
+    /// Names this store in marks and lock files.
+    owner: String,
+    patience: Duration,
+    folders: Mutex<HashMap<SessionId, Arc<Folder>>>,
+    bookmarks: Mutex<HashMap<LogKey, Bookmark>>,
+}
+
+impl FileBackend {
+    /// Opens the store at a folder, which is made with the first write.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self::on(Arc::new(RealDisk), root)
+    }
+
+    /// Opens a store on some other disk than the machine's own.
+    pub fn on(disk: Arc<dyn Disk>, root: impl Into<PathBuf>) -> Self {
+        Self {
+            disk,
+            root: root.into(),
+            owner: uuid::Uuid::new_v4().simple().to_string(),
+            patience: Duration::from_millis(20),
+            folders: Mutex::default(),
+            bookmarks: Mutex::default(),
+        }
+    }
+
+    /// Sets how long one call waits for another process's lock before it answers [`Error::Busy`].
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Returns the store's folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn session_path(&self, session: &SessionId) -> PathBuf {
+        self.root.join("sessions").join(session.as_str())
+    }
+
+    fn folder(&self, session: &SessionId) -> Arc<Folder> {
+        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        if folders.len() >= MAX_OPEN && !folders.contains_key(session) {
+            // What another thread uses stays alive through its own handle; an unsynced end is marked in the
+            // lock file, so whoever opens it next makes it durable.
+            folders.retain(|_, folder| Arc::strong_count(folder) > 1);
+        }
+        let open = || Arc::new(Folder::new(&self.disk, &self.root, session, &self.owner));
+        folders.entry(session.clone()).or_insert_with(open).clone()
+    }
+
+    fn forget(&self, session: &SessionId) {
+        self.folders
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(session);
+        self.bookmarks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|log, _| log.session != *session);
+    }
+
+    fn read_log(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
+        let known = self
+            .bookmarks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(log)
+            .copied();
+        let folder = self.session_path(&log.session);
+        let (chunk, bookmark) = read::read(&*self.disk, &folder, log.name, from, max_bytes, known)?;
+        if let Some(bookmark) = bookmark {
+            let mut bookmarks = self.bookmarks.lock().unwrap_or_else(PoisonError::into_inner);
+            if bookmarks.len() >= MAX_BOOKMARKS {
+                bookmarks.clear();
+            }
+            bookmarks.insert(log.clone(), bookmark);
+        }
+        Ok(chunk)
+    }
+
+    fn read_one(&self, log: &LogKey, position: Position) -> Result<Option<Line>> {
+        let folder = self.session_path(&log.session);
+        let (chunk, _) = read::read(&*self.disk, &folder, log.name, From::Position(position), 1, None)?;
+        Ok(chunk
+            .lines
+            .into_iter()
+            .find(|line| line.stamp().position == position))
+    }
+
+    fn list_sessions(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
+        let folder = self.root.join("sessions");
+        let mut listed = Vec::new();
+        for name in self.names(&folder)? {
+            if after.is_some_and(|after| name.as_str() <= after) || name.parse::<SessionId>().is_err() {
+                continue;
+            }
+            let session = folder.join(&name);
+            let log = |number| {
+                self.disk
+                    .stat(&segment::path(&session, LogName::Messages, number))
+            };
+            let stat = match log(0) {
+                Ok(stat) => stat,
+                Err(_) => match self.disk.stat(&session) {
+                    Ok(stat) if stat.folder => stat,
+                    _ => continue,
+                },
+            };
+            let newest = (1..).map_while(|number| log(number).ok()).last().unwrap_or(stat);
+            let change = format!("{}:{}:{}", newest.inode, newest.length, newest.modified);
+            listed.push(Listed {
+                name,
+                change,
+                modified: timestamp(newest.modified),
+            });
+            if listed.len() == limit {
+                break;
+            }
+        }
+        Ok(listed)
+    }
+
+    /// Returns the names in a folder, in order; none if it is not there.
+    fn names(&self, folder: &Path) -> Result<Vec<String>> {
+        match self.disk.names(folder) {
+            Ok(mut names) => {
+                names.sort_unstable();
+                Ok(names)
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(Error::io("list", folder)(error)),
+        }
+    }
+
+    fn remove_session(&self, session: &SessionId) -> Result<bool> {
+        let path = self.session_path(session);
+        if self.disk.stat(&path).is_err() {
+            return Ok(false);
+        }
+        let trash = self.root.join("trash");
+        quarantine::make_folder(&*self.disk, &trash)?;
+        let aside = trash.join(format!("{session}.{}", uuid::Uuid::new_v4().simple()));
+        self.folder(session).exclusively(self.patience, || {
+            // One rename takes everything away at once; what is left of it is swept up at leisure.
+            self.disk
+                .rename(&path, &aside)
+                .map_err(Error::io("move to the trash", &path))?;
+            let sessions = self.root.join("sessions");
+            self.disk
+                .sync_folder(&sessions)
+                .map_err(Error::io("sync", &sessions))
+        })?;
+        self.forget(session);
+        self.disk
+            .remove_tree(&aside)
+            .map_err(Error::io("remove", &aside))?;
+        Ok(true)
+    }
+}
+
+#[async_trait]
+impl Backend for FileBackend {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            scheme: "file",
+            durability: Durability::Synced,
+            across_hosts: false,
+            keeps: true,
+            max_record: MAX_RECORD,
+        }
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Document>> {
+        document::get(&*self.disk, &document::path(&self.root, key))
+    }
+
+    async fn put(&self, key: &Key, bytes: &[u8], expect: Expect) -> Result<Put> {
+        let path = document::path(&self.root, key);
+        let replace = || document::put(&*self.disk, &path, bytes, &expect);
+        match key.owner() {
+            // Without an expectation the rename alone is atomic enough, and waiting for writers would be rude.
+            _ if expect == Expect::Any => replace(),
+            Some(session) => {
+                let folder = self.folder(session);
+                quarantine::make_folder(&*self.disk, folder.path())?;
+                folder.exclusively(self.patience.max(Duration::from_secs(5)), replace)
+            }
+            None => document::locked(&self.disk, &self.root, &self.owner, replace),
+        }
+    }
+
+    async fn append(
+        &self,
+        log: &LogKey,
+        at: Position,
+        lines: &[Line],
+        durability: Durability,
+    ) -> Result<Append> {
+        self.folder(&log.session)
+            .append(log, at, lines, durability, self.patience)
+    }
+
+    async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
+        self.read_log(log, from, max_bytes)
+    }
+
+    async fn put_blob(&self, blob: &BlobId, content: &mut (dyn Read + Send)) -> Result<()> {
+        blob::put(&*self.disk, &self.root, blob, content)
+    }
+
+    async fn get_blob(&self, blob: &BlobId, range: Range<u64>) -> Result<Option<Bytes>> {
+        blob::get(&*self.disk, &self.root, blob, range)
+    }
+
+    async fn list(&self, space: Space, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
+        match space {
+            Space::Sessions => self.list_sessions(after, limit),
+            Space::Documents => document::list(&*self.disk, &self.root, after, limit),
+            Space::Blobs => blob::list(&*self.disk, &self.root, after, limit),
+        }
+    }
+
+    async fn remove(&self, target: &Target) -> Result<bool> {
+        match target {
+            Target::Session(session) => self.remove_session(session),
+            Target::Document(key) => document::remove(&*self.disk, &document::path(&self.root, key)),
+            Target::Blob(blob) => document::remove(&*self.disk, &blob::path(&self.root, blob)),
+        }
+    }
+
+    async fn settle(&self, log: &LogKey) -> Result<()> {
+        self.folder(&log.session).settle(log, self.patience)
+    }
+
+    async fn changed(&self, log: &LogKey, since: Position) -> Result<bool> {
+        let known = self
+            .bookmarks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(log)
+            .copied();
+        let folder = self.session_path(&log.session);
+        Ok(!known.is_some_and(|known| {
+            known.next == since && read::is_still_there(&*self.disk, &folder, log.name, known)
+        }))
+    }
+
+    async fn find(&self, log: &LogKey, id: &EntryId) -> Result<Option<Position>> {
+        let folder = self.session_path(&log.session);
+        for position in index::candidates(&*self.disk, &folder, log.name, id) {
+            if self
+                .read_one(log, position)?
+                .is_some_and(|line| line.stamp().id == *id)
+            {
+                return Ok(Some(position));
+            }
+        }
+        let (mut found, mut from, mut bookmark) = (None, 0, None);
+        loop {
+            let (chunk, mark) = read::read(
+                &*self.disk,
+                &folder,
+                log.name,
+                From::Position(from),
+                1 << 20,
+                bookmark,
+            )?;
+            let hit = chunk.lines.iter().rev().find(|line| line.stamp().id == *id);
+            found = hit.map(|line| line.stamp().position).or(found);
+            if chunk.next == from {
+                return Ok(found);
+            }
+            (from, bookmark) = (chunk.next, mark);
+        }
+    }
+
+    fn path(&self, log: &LogKey) -> Option<PathBuf> {
+        Some(segment::path(&self.session_path(&log.session), log.name, 0))
+    }
+
+    async fn rewrite(&self, log: &LogKey) -> Result<Rewrite> {
+        let folder = self.folder(&log.session);
+        let done = folder.exclusively(self.patience.max(Duration::from_secs(5)), || {
+            rewrite::rewrite(&*self.disk, folder.path(), folder.quarantine(), log.name)
+        });
+        self.forget(&log.session);
+        done
+    }
+
+    async fn sweep(&self) -> Result<u64> {
+        let trash = self.root.join("trash");
+        let mut swept = 0;
+        for name in self.names(&trash)? {
+            let path = trash.join(name);
+            self.disk.remove_tree(&path).map_err(Error::io("remove", &path))?;
+            swept += 1;
+        }
+        Ok(swept + document::sweep(&*self.disk, &self.root)?)
+    }
+}
+
+fn timestamp(nanoseconds: i128) -> jiff::Timestamp {
+    jiff::Timestamp::from_nanosecond(nanoseconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH)
+}

@@ -1,0 +1,238 @@
+//! The system calls that the file backend makes, as a seam: the real ones here, faulty ones in tests.
+
+use std::fmt::Debug;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+/// A file system.
+pub trait Disk: Debug + Send + Sync {
+    /// Opens a file.
+    fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>>;
+    /// Returns what is at a path, without following a link.
+    fn stat(&self, path: &Path) -> io::Result<Stat>;
+    /// Returns the names in a folder, in no order.
+    fn names(&self, folder: &Path) -> io::Result<Vec<String>>;
+    /// Makes one folder, for its owner only.
+    fn make_folder(&self, path: &Path) -> io::Result<()>;
+    /// Renames a file or folder, replacing a file.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// Removes a folder and what is in it.
+    fn remove_tree(&self, path: &Path) -> io::Result<()>;
+    /// Makes the names in a folder durable.
+    fn sync_folder(&self, path: &Path) -> io::Result<()>;
+    /// Sets a file's modification time to now.
+    fn touch(&self, path: &Path) -> io::Result<()>;
+}
+
+/// An open file.
+pub trait DiskFile: Debug + Send + Sync {
+    /// Returns what the file is.
+    fn stat(&self) -> io::Result<Stat>;
+    /// Reads some bytes; 0 at the end.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes some bytes at the end ([`Open::Append`]).
+    fn append(&self, bytes: &[u8]) -> io::Result<usize>;
+    /// Writes some bytes in place (not for [`Open::Append`]).
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+    /// Cuts the file.
+    fn truncate(&self, length: u64) -> io::Result<()>;
+    /// Makes content and length durable.
+    fn sync(&self) -> io::Result<()>;
+    /// Takes the file's advisory lock if it is free.
+    fn try_lock(&self) -> io::Result<bool>;
+    /// Gives the lock back.
+    fn unlock(&self) -> io::Result<()>;
+}
+
+/// How to open a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Open {
+    /// For reading; it must exist.
+    Read,
+    /// For reading and for writing at its end; made if absent.
+    Append,
+    /// For reading and for writing in place; made if absent.
+    Update,
+    /// For writing in place; it must exist.
+    Existing,
+    /// A new file; an error if it exists.
+    New,
+}
+
+/// What a path or an open file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Identifies the file on its file system.
+    pub inode: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// When it was last written, in nanoseconds since 1970.
+    pub modified: i128,
+    /// Whether it is a folder.
+    pub folder: bool,
+}
+
+/// The machine's own file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
+        let mut options = OpenOptions::new();
+        options.read(true).mode(0o600);
+        let file = match how {
+            Open::Read => options.open(path)?,
+            Open::Existing => options.write(true).open(path)?,
+            Open::New => create(options.write(true), path)?,
+            Open::Append => open_or_create(options.append(true), path)?,
+            Open::Update => open_or_create(options.write(true), path)?,
+        };
+        Ok(Box::new(RealFile(file)))
+    }
+
+    fn stat(&self, path: &Path) -> io::Result<Stat> {
+        Ok(stat_of(&fs::symlink_metadata(path)?))
+    }
+
+    fn names(&self, folder: &Path) -> io::Result<Vec<String>> {
+        // A name that is not UTF-8 is none of ours.
+        fs::read_dir(folder)?
+            .map(|entry| Ok(entry?.file_name().into_string().ok()))
+            .filter_map(|name: io::Result<_>| name.transpose())
+            .collect()
+    }
+
+    fn make_folder(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir(path)?;
+        fs::set_permissions(path, Permissions::from_mode(0o700))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn remove_tree(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir_all(path)
+    }
+
+    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    fn touch(&self, path: &Path) -> io::Result<()> {
+        OpenOptions::new()
+            .append(true)
+            .open(path)?
+            .set_modified(std::time::SystemTime::now())
+    }
+}
+
+/// The mode given at creation passes through the umask, so it is set again on what was made just now.
+fn create(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let file = options.create_new(true).open(path)?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    Ok(file)
+}
+
+fn open_or_create(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    loop {
+        match options.clone().open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        match create(&mut options.clone(), path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return created,
+        }
+    }
+}
+
+fn stat_of(metadata: &fs::Metadata) -> Stat {
+    Stat {
+        inode: metadata.ino(),
+        length: metadata.len(),
+        modified: i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
+        folder: metadata.is_dir(),
+    }
+}
+
+#[derive(Debug)]
+struct RealFile(File);
+
+impl DiskFile for RealFile {
+    fn stat(&self) -> io::Result<Stat> {
+        Ok(stat_of(&self.0.metadata()?))
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(buffer, offset)
+    }
+
+    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
+        io::Write::write(&mut &self.0, bytes)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.0.write_at(bytes, offset)
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        self.0.set_len(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        match self.0.try_lock() {
+            Ok(()) => Ok(true),
+            Err(fs::TryLockError::WouldBlock) => Ok(false),
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        self.0.unlock()
+    }
+}
+
+/// Reads a range, less if the file ends before.
+pub(crate) fn read_range(file: &dyn DiskFile, from: u64, to: u64) -> io::Result<Vec<u8>> {
+    let mut buffer = vec![0; usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX)];
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], from + filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    buffer.truncate(filled);
+    Ok(buffer)
+}
+
+/// Writes everything at an offset.
+pub(crate) fn write_all_at(file: &dyn DiskFile, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.write_at(bytes, offset) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => {
+                bytes = &bytes[count..];
+                offset += count as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

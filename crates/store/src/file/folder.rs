@@ -1,0 +1,167 @@
+//! One session's folder as this process holds it: its lock and the writing ends of its logs.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::disk::Disk;
+use super::lock::LockFile;
+use super::log::LogFile;
+use super::quarantine::{Quarantine, make_folder};
+use crate::backend::{Append, Damage, Durability, LogKey, Position};
+use crate::error::{Error, Result};
+use crate::id::SessionId;
+use crate::stamp::Line;
+
+/// How often a lock file that was replaced under us is opened again.
+const REOPENINGS: usize = 16;
+
+/// One session's folder.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    session: SessionId,
+    owner: String,
+    quarantine: Quarantine,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    lock: Option<LockFile>,
+    logs: [Option<LogFile>; 3],
+}
+
+impl Folder {
+    pub(crate) fn new(disk: &Arc<dyn Disk>, root: &Path, session: &SessionId, owner: &str) -> Self {
+        Self {
+            disk: disk.clone(),
+            path: root.join("sessions").join(session.as_str()),
+            session: session.clone(),
+            owner: owner.to_owned(),
+            quarantine: Quarantine::new(disk, root, session),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Appends at a position, or says where the log ends.
+    pub(crate) fn append(
+        &self,
+        key: &LogKey,
+        at: Position,
+        lines: &[Line],
+        durability: Durability,
+        patience: Duration,
+    ) -> Result<Append> {
+        if at == 0 {
+            make_folder(&*self.disk, &self.path)?;
+        } else if self.is_missing() {
+            return Ok(Append::Moved { next: 0 });
+        }
+        self.locked(patience, |lock, logs, folder| {
+            let mut found = Vec::new();
+            let log = folder.open_log(key, lock, logs, &mut found)?;
+            if log.is_condemned() {
+                log.settle(lock)?;
+            }
+            if log.next() != at {
+                return Ok(Append::Moved { next: log.next() });
+            }
+            let durability = log.append(lines, durability, lock, &folder.owner)?;
+            Ok(Append::Done { durability, found })
+        })
+    }
+
+    /// Makes a log durable as it is now.
+    pub(crate) fn settle(&self, key: &LogKey, patience: Duration) -> Result<()> {
+        if self.is_missing() {
+            return Ok(());
+        }
+        self.locked(patience, |lock, logs, folder| {
+            folder.open_log(key, lock, logs, &mut Vec::new())?.settle(lock)
+        })
+    }
+
+    /// Runs something while no process writes to this session; open logs are forgotten, since it may replace them.
+    pub(crate) fn exclusively<T>(&self, patience: Duration, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.locked(patience, |_, logs, _| {
+            *logs = Default::default();
+            work()
+        })
+    }
+
+    /// Returns whether something written here is not durable yet, so that the folder must stay open.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn quarantine(&self) -> &Quarantine {
+        &self.quarantine
+    }
+
+    fn is_missing(&self) -> bool {
+        matches!(self.disk.stat(&self.path), Err(error) if error.kind() == std::io::ErrorKind::NotFound)
+    }
+
+    fn open_log<'a>(
+        &self,
+        key: &LogKey,
+        lock: &mut LockFile,
+        logs: &'a mut [Option<LogFile>; 3],
+        found: &mut Vec<Damage>,
+    ) -> Result<&'a mut LogFile> {
+        let slot = &mut logs[key.name as usize];
+        if let Some(log) = slot
+            && !log.refresh(found, &self.quarantine)?
+        {
+            *slot = None;
+        }
+        let log = match slot {
+            Some(log) => log,
+            None => slot.insert(LogFile::open(
+                &self.disk,
+                &self.path,
+                key.name,
+                found,
+                &self.quarantine,
+            )?),
+        };
+        if let Some(mark) = lock
+            .mark(key.name)
+            .filter(|mark| mark.owner != self.owner)
+            .cloned()
+        {
+            log.redo(&mark)?;
+            lock.set_mark(key.name, None)?;
+        }
+        Ok(log)
+    }
+
+    fn locked<T>(
+        &self,
+        patience: Duration,
+        work: impl FnOnce(&mut LockFile, &mut [Option<LogFile>; 3], &Self) -> Result<T>,
+    ) -> Result<T> {
+        // A thread that panicked while it held the state left files that the next look at them checks anyway.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { lock: slot, logs } = &mut *state;
+        for _ in 0..REOPENINGS {
+            let lock = match slot {
+                Some(lock) => lock,
+                None => slot.insert(LockFile::open(&self.disk, &self.path)?),
+            };
+            lock.acquire(&self.session, &self.owner, patience)?;
+            // Whoever deletes or replaces the lock file makes two holders; only the file at the path counts.
+            if lock.is_current() {
+                let done = work(lock, logs, self);
+                lock.release();
+                return done;
+            }
+            lock.release();
+            *slot = None;
+            *logs = Default::default();
+        }
+        Err(Error::Contended(self.path.display().to_string()))
+    }
+}

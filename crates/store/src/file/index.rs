@@ -1,0 +1,125 @@
+//! Where an entry is, by its id: eight bytes of hash for each position, derived and deletable.
+//!
+//! A hit is checked against the record itself, and a miss is believed only after a scan,
+//! so a stale, torn or missing index costs time and nothing else.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::disk::{Disk, DiskFile, Open, read_range, write_all_at};
+use super::scan::{self, Assembler};
+use super::segment::Segment;
+use crate::backend::{LogName, Position};
+use crate::error::{Error, Result};
+use crate::id::EntryId;
+use crate::stamp::Line;
+
+const SLOT: u64 = 8;
+
+/// The index of one log.
+#[derive(Debug)]
+pub(crate) struct Index {
+    path: PathBuf,
+    /// `None` where it cannot be written: the log works without.
+    file: Option<Box<dyn DiskFile>>,
+    /// Slots not yet written, and the position of the first.
+    fresh: Vec<u8>,
+    first: Position,
+}
+
+impl Index {
+    /// Opens an index for writing.
+    pub(crate) fn open(disk: &Arc<dyn Disk>, folder: &Path, log: LogName) -> Self {
+        let path = path(folder, log);
+        let file = disk.open(&path, Open::Update).ok();
+        Self {
+            path,
+            file,
+            fresh: Vec::new(),
+            first: 0,
+        }
+    }
+
+    /// Adds the slots it lacks, from the log itself.
+    pub(crate) fn catch_up(&mut self, segments: &[Segment], next: Position) -> Result<()> {
+        let Some(stat) = self.file.as_ref().and_then(|file| file.stat().ok()) else {
+            return Ok(());
+        };
+        let known = stat.length / SLOT;
+        if known >= next {
+            return Ok(());
+        }
+        for segment in segments {
+            let stat = segment.file.stat().map_err(Error::io("look at", &self.path))?;
+            let end = segment.end.unwrap_or(stat.length);
+            let mut from = scan::locate(&*segment.file, segment.start, end, known)
+                .map_err(Error::io("read", &self.path))?;
+            loop {
+                let mut lines = Assembler::new(String::new(), None, from);
+                let stop = scan::scan(&*segment.file, from, end, 1 << 20, &mut lines)
+                    .map_err(Error::io("read", &self.path))?;
+                lines
+                    .lines
+                    .iter()
+                    .filter(|line| line.stamp().position >= known)
+                    .for_each(|line| self.push(line));
+                self.write();
+                if stop == from {
+                    break;
+                }
+                from = stop;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a record; [`write`](Self::write) puts it on disk.
+    pub(crate) fn push(&mut self, line: &Line) {
+        let position = line.stamp().position;
+        if self.first + self.fresh.len() as u64 / SLOT != position {
+            self.write();
+            self.first = position;
+        }
+        self.fresh.extend_from_slice(&hash(&line.stamp().id));
+    }
+
+    /// Writes what was pushed. A failure only makes a later search slower.
+    pub(crate) fn write(&mut self) {
+        if let (Some(file), false) = (&self.file, self.fresh.is_empty()) {
+            let _ = write_all_at(&**file, &self.fresh, self.first * SLOT);
+        }
+        self.first += self.fresh.len() as u64 / SLOT;
+        self.fresh.clear();
+    }
+}
+
+/// Returns the positions where an entry may be, newest first.
+pub(crate) fn candidates(disk: &dyn Disk, folder: &Path, log: LogName, id: &EntryId) -> Vec<Position> {
+    let read = || {
+        let file = disk.open(&path(folder, log), Open::Read)?;
+        read_range(&*file, 0, file.stat()?.length)
+    };
+    let slots = read().unwrap_or_default();
+    let wanted = hash(id);
+    let matches = slots
+        .chunks_exact(SLOT as usize)
+        .enumerate()
+        .filter(|(_, slot)| *slot == wanted);
+    let mut positions: Vec<Position> = matches.map(|(position, _)| position as Position).collect();
+    positions.reverse();
+    positions
+}
+
+/// Returns the index's file.
+pub(crate) fn path(folder: &Path, log: LogName) -> PathBuf {
+    folder.join(format!("{}.index", log.as_str()))
+}
+
+fn hash(id: &EntryId) -> [u8; SLOT as usize] {
+    let digest = Sha256::digest(id.as_str().as_bytes());
+    let mut slot = [0; SLOT as usize];
+    slot.copy_from_slice(&digest[..SLOT as usize]);
+    slot
+}

@@ -1,0 +1,190 @@
+//! The lock file of a session: who writes now, and what a writer that died had not yet made sure of.
+//!
+//! The file is never deleted, since that would make two holders. Its one page is written in advance, so that
+//! marking costs no allocation. What the page says matters only while the machine runs: after a crash of the
+//! machine the disk itself is the truth.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::disk::{Disk, DiskFile, Open, read_range, write_all_at};
+use crate::backend::LogName;
+use crate::error::{Error, Result};
+use crate::id::SessionId;
+use crate::lease::Holder;
+
+const PAGE: usize = 4096;
+const HOLDER: usize = 0;
+const HOLDER_SIZE: usize = 256;
+const MARKS: usize = HOLDER + HOLDER_SIZE;
+const MARK_SIZE: usize = 64;
+const WAITING: usize = 1024;
+const WAITING_SIZE: usize = 64;
+/// A waiter announces itself at least this often.
+const FRESH: u128 = 200;
+/// How long a holder stays away when others wait: enough for them to read what it wrote and to try again.
+const COURTESY: Duration = Duration::from_millis(2);
+
+/// Bytes of a log that were written and not yet known to be durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// In which segment they begin.
+    pub(crate) segment: u32,
+    /// At which byte.
+    pub(crate) from: u64,
+    /// Which store wrote them; ours, unless another process died or is not done.
+    pub(crate) owner: String,
+}
+
+/// A session's lock file, open.
+#[derive(Debug)]
+pub(crate) struct LockFile {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+    inode: u64,
+    marks: [Option<Mark>; 3],
+    others_wait: bool,
+}
+
+impl LockFile {
+    /// Opens the lock file, making it if it is not there.
+    pub(crate) fn open(disk: &Arc<dyn Disk>, folder: &Path) -> Result<Self> {
+        let path = folder.join("lock");
+        let file = disk.open(&path, Open::Update).map_err(Error::io("open", &path))?;
+        let stat = file.stat().map_err(Error::io("look at", &path))?;
+        if stat.length < PAGE as u64 {
+            let blank = vec![b' '; PAGE - stat.length as usize];
+            write_all_at(&*file, &blank, stat.length).map_err(Error::io("write", &path))?;
+        }
+        let marks = [const { None }; 3];
+        Ok(Self {
+            disk: disk.clone(),
+            path,
+            file,
+            inode: stat.inode,
+            marks,
+            others_wait: false,
+        })
+    }
+
+    /// Tries to become the holder for as long as `patience`.
+    pub(crate) fn acquire(&mut self, session: &SessionId, owner: &str, patience: Duration) -> Result<()> {
+        let begun = Instant::now();
+        let mut announced = None;
+        while !self.file.try_lock().map_err(Error::io("lock", &self.path))? {
+            if begun.elapsed() >= patience {
+                let holder = self.holder();
+                return Err(Error::Busy {
+                    session: session.clone(),
+                    holder,
+                    waited: begun.elapsed(),
+                });
+            }
+            if announced.is_none_or(|at: Instant| at.elapsed().as_millis() > FRESH / 4) {
+                self.announce(owner);
+                announced = Some(Instant::now());
+            }
+            std::thread::sleep(Duration::from_micros(300));
+        }
+        if let Err(error) = self.after_locking(owner) {
+            self.release();
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Returns whether the file that is locked is still the one that others will lock.
+    pub(crate) fn is_current(&self) -> bool {
+        self.disk
+            .stat(&self.path)
+            .is_ok_and(|stat| stat.inode == self.inode)
+    }
+
+    fn after_locking(&mut self, owner: &str) -> Result<()> {
+        let page = read_range(&*self.file, 0, (WAITING + WAITING_SIZE) as u64)
+            .map_err(Error::io("read", &self.path))?;
+        for (slot, mark) in self.marks.iter_mut().enumerate() {
+            let at = MARKS + slot * MARK_SIZE;
+            *mark = page.get(at..at + MARK_SIZE).and_then(read_mark);
+        }
+        self.others_wait = page
+            .get(WAITING..)
+            .is_some_and(|waiting| is_fresh(waiting, owner));
+        let holder = Holder::this_process("write");
+        self.write(&holder.to_string(), HOLDER, HOLDER_SIZE)
+    }
+
+    /// Returns what is not known to be durable in a log.
+    pub(crate) fn mark(&self, log: LogName) -> Option<&Mark> {
+        self.marks[log as usize].as_ref()
+    }
+
+    /// Says that bytes are about to be written, or that all of them are durable.
+    pub(crate) fn set_mark(&mut self, log: LogName, mark: Option<Mark>) -> Result<()> {
+        if self.marks[log as usize] == mark {
+            return Ok(());
+        }
+        let text = mark.as_ref().map_or(String::new(), |mark| {
+            format!("{} {} {}", mark.segment, mark.from, mark.owner)
+        });
+        self.write(&text, MARKS + log as usize * MARK_SIZE, MARK_SIZE)?;
+        self.marks[log as usize] = mark;
+        Ok(())
+    }
+
+    /// Gives the lock back, and lets others in if they wait.
+    pub(crate) fn release(&mut self) {
+        // A lock that cannot be given back is given back when the file is closed; there is nothing else to do.
+        let _ = self.file.unlock();
+        if std::mem::take(&mut self.others_wait) {
+            std::thread::sleep(COURTESY);
+        }
+    }
+
+    fn announce(&self, owner: &str) {
+        // Only a courtesy: without it this process waits a little longer.
+        let _ = self.write(&format!("{} {owner}", now()), WAITING, WAITING_SIZE);
+    }
+
+    fn holder(&self) -> String {
+        let text = read_range(&*self.file, HOLDER as u64, HOLDER_SIZE as u64).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).trim().to_owned();
+        if text.is_empty() {
+            "another process".into()
+        } else {
+            text
+        }
+    }
+
+    fn write(&self, text: &str, at: usize, size: usize) -> Result<()> {
+        let mut slot = text.as_bytes().to_vec();
+        slot.resize(size - 1, b' ');
+        slot.push(b'\n');
+        write_all_at(&*self.file, &slot, at as u64).map_err(Error::io("write", &self.path))
+    }
+}
+
+fn read_mark(slot: &[u8]) -> Option<Mark> {
+    let mut fields = std::str::from_utf8(slot).ok()?.split_whitespace();
+    let (segment, from) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some(Mark {
+        segment,
+        from,
+        owner: fields.next()?.to_owned(),
+    })
+}
+
+fn is_fresh(slot: &[u8], owner: &str) -> bool {
+    let text = String::from_utf8_lossy(slot);
+    let mut fields = text.split_whitespace();
+    let at: Option<u128> = fields.next().and_then(|at| at.parse().ok());
+    at.is_some_and(|at| now().abs_diff(at) < FRESH) && fields.next().is_some_and(|waiting| waiting != owner)
+}
+
+fn now() -> u128 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis())
+}

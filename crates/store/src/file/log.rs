@@ -1,0 +1,366 @@
+//! The writing end of one log: used under the session's lock, by one thread at a time.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::disk::{Disk, DiskFile, Open, read_range, write_all_at};
+use super::index::Index;
+use super::lock::{LockFile, Mark};
+use super::quarantine::Quarantine;
+use super::scan::{self, Assembler};
+use super::segment::{self, Header};
+use crate::backend::{Damage, Durability, LogName, Position};
+use crate::error::{Error, Result};
+use crate::stamp::Line;
+
+/// The unit in which a disk may lose a write.
+const BLOCK: u64 = 4096;
+/// How much may be written without a sync: it must be kept in memory in case the sync fails.
+const MAX_RETAINED: usize = 8 << 20;
+
+/// The writing end of one log.
+#[derive(Debug)]
+pub(crate) struct LogFile {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    name: LogName,
+    segment: u32,
+    file: Box<dyn DiskFile>,
+    path: PathBuf,
+    inode: u64,
+    /// Where its records begin.
+    start: u64,
+    /// How long the file was when we last looked.
+    length: u64,
+    /// The next position.
+    next: Position,
+    /// How much of it is known to be durable.
+    synced: u64,
+    /// The records from the last synced block on, and where they begin: a failed sync can take that block down
+    /// with it, so they are written again from here.
+    retained: Vec<u8>,
+    retained_from: u64,
+    /// The file ends in the middle of a line.
+    torn: bool,
+    /// Its name, or its folder's, may not be durable yet.
+    nameless: bool,
+    /// A sync failed; nothing may be added to this file any more.
+    condemned: bool,
+    index: Index,
+}
+
+impl LogFile {
+    /// Opens a log, whose folder exists, and makes its first file if it has none.
+    pub(crate) fn open(
+        disk: &Arc<dyn Disk>,
+        folder: &Path,
+        name: LogName,
+        found: &mut Vec<Damage>,
+        quarantine: &Quarantine,
+    ) -> Result<Self> {
+        let segments = segment::open_all(&**disk, folder, name)?;
+        let (number, start, first) = segments
+            .last()
+            .map_or((0, 0, 0), |last| (last.number, last.start, last.first));
+        let path = segment::path(folder, name, number);
+        let file = disk.open(&path, Open::Append).map_err(Error::io("open", &path))?;
+        let stat = file.stat().map_err(Error::io("look at", &path))?;
+        let mut log = Self {
+            disk: disk.clone(),
+            folder: folder.to_owned(),
+            name,
+            segment: number,
+            file,
+            inode: stat.inode,
+            length: stat.length,
+            next: first,
+            start,
+            synced: stat.length,
+            retained: Vec::new(),
+            retained_from: stat.length,
+            torn: false,
+            nameless: stat.length == 0,
+            condemned: false,
+            index: Index::open(disk, folder, name),
+            path,
+        };
+        let name = segment::file_name(log.name, number);
+        let tail = scan::last(&*log.file, &name, start, stat.length).map_err(Error::io("read", &log.path))?;
+        log.next = tail.next().unwrap_or(first);
+        log.set_aside(&tail, found, quarantine)?;
+        log.retain_from_disk(stat.length)?;
+        log.index.catch_up(&segments, log.next)?;
+        Ok(log)
+    }
+
+    /// Returns the next position.
+    pub(crate) fn next(&self) -> Position {
+        self.next
+    }
+
+    /// Takes in what others did since this log was last locked. `false`: open it again.
+    pub(crate) fn refresh(&mut self, found: &mut Vec<Damage>, quarantine: &Quarantine) -> Result<bool> {
+        let stat = match self.disk.stat(&self.path) {
+            Ok(stat) if stat.inode == self.inode => stat,
+            _ => return Ok(false),
+        };
+        if self
+            .disk
+            .stat(&segment::path(&self.folder, self.name, self.segment + 1))
+            .is_ok()
+        {
+            return Ok(false);
+        }
+        if stat.length == self.length {
+            return Ok(true);
+        }
+        if stat.length < self.length || self.torn {
+            return Ok(false);
+        }
+        let name = segment::file_name(self.name, self.segment);
+        let mut fresh = Assembler::new(name, Some(self.next), self.length);
+        scan::scan(&*self.file, self.length, stat.length, usize::MAX, &mut fresh).map_err(self.at("read"))?;
+        for line in &fresh.lines {
+            self.index.push(line);
+        }
+        self.index.write();
+        let added = read_range(&*self.file, self.length, stat.length).map_err(self.at("read"))?;
+        self.retained.extend_from_slice(&added);
+        self.length = stat.length;
+        self.synced = stat.length;
+        self.trim();
+        self.next = fresh.next().unwrap_or(self.next);
+        found.append(&mut fresh.damage);
+        self.set_aside(&fresh, found, quarantine)?;
+        Ok(true)
+    }
+
+    /// Copies what lies after the last whole record to the quarantine; the next write closes it off.
+    fn set_aside(
+        &mut self,
+        tail: &Assembler,
+        found: &mut Vec<Damage>,
+        quarantine: &Quarantine,
+    ) -> Result<()> {
+        let Some(damage) = tail.tail(self.length) else {
+            return Ok(());
+        };
+        let bytes = read_range(&*self.file, damage.offset, self.length).map_err(self.at("read"))?;
+        self.torn = !bytes.ends_with(b"\n");
+        quarantine.keep(&damage, &bytes)?;
+        found.push(damage);
+        Ok(())
+    }
+
+    /// Writes again, in place, what a writer that died had not made sure of, and syncs it.
+    pub(crate) fn redo(&mut self, mark: &Mark) -> Result<()> {
+        let from = if mark.segment == self.segment {
+            mark.from.min(self.length)
+        } else {
+            0
+        };
+        let block = from - from % BLOCK;
+        let bytes = read_range(&*self.file, block, self.length).map_err(self.at("read"))?;
+        self.retain_from_disk(block)?;
+        // The same bytes in the same place: readers see no difference, but the pages are dirty again,
+        // so a sync that succeeds now has really written them.
+        let file = self
+            .disk
+            .open(&self.path, Open::Existing)
+            .map_err(self.at("open"))?;
+        write_all_at(&*file, &bytes, block).map_err(self.at("write"))?;
+        self.nameless = true;
+        self.sync()
+    }
+
+    /// Appends lines at the next position.
+    pub(crate) fn append(
+        &mut self,
+        lines: &[Line],
+        durability: Durability,
+        lock: &mut LockFile,
+        owner: &str,
+    ) -> Result<Durability> {
+        let mut bytes =
+            Vec::with_capacity(lines.iter().map(|line| line.as_bytes().len() + 1).sum::<usize>() + 1);
+        if self.torn {
+            bytes.push(b'\n');
+        }
+        for line in lines {
+            bytes.extend_from_slice(line.as_bytes());
+            bytes.push(b'\n');
+        }
+        if durability > Durability::Off && lock.mark(self.name).is_none() {
+            let (segment, from, owner) = (self.segment, self.length, owner.to_owned());
+            lock.set_mark(self.name, Some(Mark { segment, from, owner }))?;
+        }
+        self.write(&bytes)?;
+        // From here on the records are in the log, whatever becomes of the sync.
+        self.torn = false;
+        self.length += bytes.len() as u64;
+        self.next += lines.len() as Position;
+        self.retained.extend_from_slice(&bytes);
+        lines.iter().for_each(|line| self.index.push(line));
+        self.index.write();
+        match durability {
+            Durability::Synced => self.settle(lock)?,
+            Durability::Written if self.retained.len() > MAX_RETAINED => self.settle(lock)?,
+            Durability::Written => {}
+            Durability::Off => {
+                self.synced = self.length;
+                self.trim();
+            }
+        }
+        Ok(durability)
+    }
+
+    /// Makes everything written so far durable, and says so in the lock file.
+    pub(crate) fn settle(&mut self, lock: &mut LockFile) -> Result<()> {
+        if self.synced < self.length || self.condemned || self.nameless {
+            self.sync()?;
+        }
+        lock.set_mark(self.name, None)
+    }
+
+    /// Returns whether a failed sync waits for its records to be written elsewhere.
+    pub(crate) fn is_condemned(&self) -> bool {
+        self.condemned
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        if self.condemned || self.file.sync().is_err() {
+            // A second sync would report success although the first one's data is gone.
+            self.condemned = true;
+            self.next_segment()?;
+        }
+        if self.nameless {
+            self.sync_folders()?;
+            self.nameless = false;
+        }
+        self.synced = self.length;
+        self.trim();
+        Ok(())
+    }
+
+    /// Writes a batch with one call, or leaves the file as it was.
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let mut written = 0;
+        let failed = loop {
+            match self.file.append(&bytes[written..]) {
+                Ok(0) => break Some(std::io::ErrorKind::WriteZero.into()),
+                Ok(count) => written += count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => break Some(error),
+            }
+            if written == bytes.len() {
+                break None;
+            }
+        };
+        if let Some(error) = failed {
+            if written > 0 {
+                // Should this fail too, the torn line is found at the next look and set aside.
+                let _ = self.file.truncate(self.length);
+            }
+            return Err(self.at("append to")(error));
+        }
+        let length = self.file.stat().map_err(self.at("look at"))?.length;
+        if length != self.length + bytes.len() as u64 {
+            // Somebody appends without the lock. Our lines are whole; the next look finds them in their place.
+            return Err(Error::Contended(self.path.display().to_string()));
+        }
+        Ok(())
+    }
+
+    /// Leaves the condemned file and writes every record since its last synced block to a new one.
+    fn next_segment(&mut self) -> Result<()> {
+        let number = segment::highest(&*self.disk, &self.folder, self.name)? + 1;
+        let path = segment::path(&self.folder, self.name, number);
+        let records: Vec<Line> = whole_lines(&self.retained).collect();
+        let first = records.first().map_or(self.next, |line| line.stamp().position);
+        let header = Header {
+            after: self.segment,
+            end: self.retained_from,
+            first,
+        }
+        .to_line()?;
+        let mut bytes = Vec::with_capacity(self.retained.len() + 256);
+        for line in std::iter::once(&header).chain(&records) {
+            bytes.extend_from_slice(line.as_bytes());
+            bytes.push(b'\n');
+        }
+        let made = self.disk.open(&path, Open::Append).and_then(|file| {
+            let mut rest = bytes.as_slice();
+            while !rest.is_empty() {
+                rest = &rest[file.append(rest)?..];
+            }
+            file.sync()?;
+            self.disk.sync_folder(&self.folder)?;
+            let inode = file.stat()?.inode;
+            Ok((file, inode))
+        });
+        match made {
+            Ok((file, inode)) => (self.file, self.inode) = (file, inode),
+            Err(error) => {
+                // The condemned file still holds the same records for readers; a new one that stays is skipped.
+                let _ = self.disk.remove_file(&path);
+                return Err(Error::io("write", &path)(error));
+            }
+        }
+        self.path = path;
+        self.segment = number;
+        self.start = header.as_bytes().len() as u64 + 1;
+        self.length = bytes.len() as u64;
+        self.retained = bytes.split_off(self.start as usize);
+        self.retained_from = self.start;
+        self.torn = false;
+        self.condemned = false;
+        Ok(())
+    }
+
+    /// Forgets the records before the last synced block.
+    fn trim(&mut self) {
+        let block = self.synced - self.synced % BLOCK;
+        let cut = (block.saturating_sub(self.retained_from) as usize).min(self.retained.len());
+        let from = memchr::memrchr(b'\n', &self.retained[..cut]).map_or(0, |newline| newline + 1);
+        self.retained.drain(..from);
+        self.retained_from += from as u64;
+    }
+
+    /// Takes the records from the block that holds `offset` on from the file, which is right as long as it lives.
+    fn retain_from_disk(&mut self, offset: u64) -> Result<()> {
+        let block = offset - offset % BLOCK;
+        let mut reach = BLOCK;
+        loop {
+            let from = self.start.max(block.saturating_sub(reach));
+            let bytes = read_range(&*self.file, from, self.length).map_err(self.at("read"))?;
+            let before = (block.saturating_sub(from) as usize).min(bytes.len());
+            let newline = memchr::memrchr(b'\n', &bytes[..before]);
+            if from == self.start || newline.is_some() {
+                let skip = newline.map_or(0, |newline| newline + 1);
+                self.retained = bytes[skip..].to_vec();
+                self.retained_from = from + skip as u64;
+                return Ok(());
+            }
+            reach *= 4;
+        }
+    }
+
+    /// Makes the names of a new file and of a new session durable.
+    fn sync_folders(&self) -> Result<()> {
+        let ancestors = [Some(self.folder.as_path()), self.folder.parent()];
+        for folder in ancestors.into_iter().flatten() {
+            self.disk.sync_folder(folder).map_err(Error::io("sync", folder))?;
+        }
+        Ok(())
+    }
+
+    fn at(&self, action: &'static str) -> impl FnOnce(std::io::Error) -> Error {
+        Error::io(action, self.path.clone())
+    }
+}
+
+fn whole_lines(bytes: &[u8]) -> impl Iterator<Item = Line> {
+    bytes
+        .split(|&byte| byte == b'\n')
+        .filter_map(|line| Line::parse(bytes::Bytes::copy_from_slice(line)).ok())
+}

@@ -1,0 +1,151 @@
+//! The reading end of a log: takes no lock, sees whole records only.
+
+use std::path::Path;
+
+use super::disk::Disk;
+use super::scan::{self, Assembler};
+use super::segment::{self, Segment};
+use crate::backend::{Chunk, Damage, From, LogName, Position};
+use crate::error::{Error, Result};
+
+/// Where a reader stopped, so that the next read goes on there without searching.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bookmark {
+    pub(crate) next: Position,
+    segment: u32,
+    inode: u64,
+    offset: u64,
+}
+
+/// Reads part of a log.
+pub(crate) fn read(
+    disk: &dyn Disk,
+    folder: &Path,
+    log: LogName,
+    from: From,
+    max_bytes: usize,
+    bookmark: Option<Bookmark>,
+) -> Result<(Chunk, Option<Bookmark>)> {
+    let segments = match segment::open_all(disk, folder, log) {
+        Ok(segments) => segments,
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let place = |number: u32| segment::path(folder, log, number);
+    match from {
+        From::Last => read_last(&segments, log, place).map(|chunk| (chunk, None)),
+        From::Position(position) => read_on(&segments, log, position, max_bytes, bookmark, place),
+    }
+}
+
+fn read_last(segments: &[Segment], log: LogName, place: impl Fn(u32) -> std::path::PathBuf) -> Result<Chunk> {
+    let mut tail = None;
+    for segment in segments.iter().rev() {
+        let end = end_of(segment, &place)?;
+        let name = segment::file_name(log, segment.number);
+        let mut found = scan::last(&*segment.file, &name, segment.start, end)
+            .map_err(Error::io("read", place(segment.number)))?;
+        tail = tail.or(found.tail(end));
+        if let Some(line) = found.lines.pop() {
+            let next = line.stamp().position + 1;
+            return Ok(Chunk {
+                lines: vec![line],
+                damage: Vec::new(),
+                next,
+                tail,
+            });
+        }
+    }
+    Ok(Chunk {
+        tail,
+        ..Chunk::default()
+    })
+}
+
+fn read_on(
+    segments: &[Segment],
+    log: LogName,
+    position: Position,
+    max_bytes: usize,
+    bookmark: Option<Bookmark>,
+    place: impl Fn(u32) -> std::path::PathBuf,
+) -> Result<(Chunk, Option<Bookmark>)> {
+    let mut chunk = Chunk {
+        next: position,
+        ..Chunk::default()
+    };
+    let mut mark = None;
+    let first = segments
+        .iter()
+        .rposition(|segment| segment.first <= position)
+        .unwrap_or(0);
+    let mut size = 0;
+    for segment in segments.iter().skip(first) {
+        let at = |action| Error::io(action, place(segment.number));
+        let stat = segment.file.stat().map_err(at("look at"))?;
+        let end = segment.end.unwrap_or(stat.length).min(stat.length);
+        let start = match bookmark {
+            Some(mark)
+                if mark.next == chunk.next && mark.segment == segment.number && mark.inode == stat.inode =>
+            {
+                mark.offset.min(end)
+            }
+            _ => scan::locate(&*segment.file, segment.start, end, chunk.next).map_err(at("read"))?,
+        };
+        let name = segment::file_name(log, segment.number);
+        let mut found = Assembler::new(name, Some(chunk.next), start);
+        let stopped = scan::scan(
+            &*segment.file,
+            start,
+            end,
+            max_bytes.saturating_sub(size),
+            &mut found,
+        )
+        .map_err(at("read"))?;
+        size += found.size;
+        chunk.next = found.next().unwrap_or(chunk.next);
+        chunk.tail = if stopped == found.good_end && stopped < end {
+            None
+        } else {
+            found.tail(end)
+        };
+        chunk.lines.append(&mut found.lines);
+        chunk.damage.append(&mut found.damage);
+        mark = Some(Bookmark {
+            next: chunk.next,
+            segment: segment.number,
+            inode: stat.inode,
+            offset: found.good_end,
+        });
+        if size >= max_bytes {
+            break;
+        }
+    }
+    Ok((chunk, mark))
+}
+
+fn end_of(segment: &Segment, place: impl Fn(u32) -> std::path::PathBuf) -> Result<u64> {
+    let length = segment
+        .file
+        .stat()
+        .map_err(Error::io("look at", place(segment.number)))?
+        .length;
+    Ok(segment.end.unwrap_or(length).min(length))
+}
+
+/// Returns everything wrong in a log, from its first byte to its last.
+pub(crate) fn damage(chunk: &Chunk) -> impl Iterator<Item = &Damage> {
+    chunk.damage.iter().chain(&chunk.tail)
+}
+
+/// Returns whether the log still ends where a reader stopped.
+pub(crate) fn is_still_there(disk: &dyn Disk, folder: &Path, log: LogName, bookmark: Bookmark) -> bool {
+    let path = segment::path(folder, log, bookmark.segment);
+    let unchanged = disk
+        .stat(&path)
+        .is_ok_and(|stat| stat.inode == bookmark.inode && stat.length == bookmark.offset);
+    unchanged
+        && disk
+            .stat(&segment::path(folder, log, bookmark.segment + 1))
+            .is_err()
+}

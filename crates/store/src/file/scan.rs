@@ -1,0 +1,262 @@
+//! From bytes to records: which lines are whole, in place and complete, and what lies between them.
+
+use bytes::Bytes;
+
+use super::disk::{DiskFile, read_range};
+use crate::backend::{Damage, Position};
+use crate::stamp::{Flaw, Line};
+
+/// How much of a file is read at once. Larger gains nothing: the page cache is the slower side.
+const STRIDE: u64 = 256 << 10;
+/// How much is read around a probe or from the end: a few lines of usual length.
+const GLIMPSE: u64 = 16 << 10;
+
+/// Puts lines in order, holds back the records of an unfinished group, and names every damaged region.
+#[derive(Debug, Default)]
+pub(crate) struct Assembler {
+    file: String,
+    /// The position to come; unknown before the first line of a scan that began somewhere in the middle.
+    next: Option<Position>,
+    group: Vec<Line>,
+    group_at: u64,
+    bad: Option<(u64, u64, Flaw)>,
+    /// Whole records, in order.
+    pub(crate) lines: Vec<Line>,
+    /// Damage that has whole records after it.
+    pub(crate) damage: Vec<Damage>,
+    /// The end of the last whole record, or of the last whole group.
+    pub(crate) good_end: u64,
+    /// How many bytes `lines` holds.
+    pub(crate) size: usize,
+}
+
+impl Assembler {
+    pub(crate) fn new(file: String, next: Option<Position>, start: u64) -> Self {
+        Self {
+            file,
+            next,
+            good_end: start,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the position to come.
+    pub(crate) fn next(&self) -> Option<Position> {
+        self.next
+    }
+
+    /// Takes one line, without its newline, that starts at `offset`.
+    pub(crate) fn take(&mut self, bytes: Bytes, offset: u64) {
+        let end = offset + bytes.len() as u64 + 1;
+        if bytes.is_empty() {
+            // Closing a torn line off can leave an empty one; it says nothing.
+            if self.bad.is_none() && self.group.is_empty() {
+                self.good_end = end;
+            }
+            return;
+        }
+        match Line::parse(bytes) {
+            Ok(line) => self.take_line(line, offset, end),
+            Err(flaw) => {
+                self.void_group(offset);
+                self.mark_bad(offset, end, flaw);
+            }
+        }
+    }
+
+    fn take_line(&mut self, line: Line, offset: u64, end: u64) {
+        let (position, left) = (line.stamp().position, line.stamp().left);
+        if let Some(last) = self.group.last() {
+            if position == last.stamp().position + 1 && left + 1 == last.stamp().left {
+                self.group.push(line);
+                if left == 0 {
+                    self.finish_group(end);
+                }
+                return;
+            }
+            self.void_group(offset);
+        }
+        let expected = self.next.unwrap_or(position);
+        if position < expected {
+            self.mark_bad(offset, end, Flaw::Misplaced);
+            return;
+        }
+        self.report(offset, expected..position);
+        self.group_at = offset;
+        self.group.push(line);
+        if left == 0 {
+            self.finish_group(end);
+        }
+    }
+
+    fn finish_group(&mut self, end: u64) {
+        for line in self.group.drain(..) {
+            self.next = Some(line.stamp().position + 1);
+            self.size += line.as_bytes().len();
+            self.lines.push(line);
+        }
+        self.good_end = end;
+    }
+
+    /// A group whose last record never came counts for nothing: its positions are given out again.
+    fn void_group(&mut self, end: u64) {
+        if !self.group.is_empty() {
+            self.group.clear();
+            let at = self.group_at;
+            self.mark_bad(at, end, Flaw::Cut);
+        }
+    }
+
+    fn mark_bad(&mut self, start: u64, end: u64, flaw: Flaw) {
+        let region = self.bad.get_or_insert((start, end, flaw));
+        region.1 = end;
+    }
+
+    /// A good record follows: what lay before it is damage for certain.
+    fn report(&mut self, offset: u64, lost: std::ops::Range<Position>) {
+        let region = self.bad.take();
+        if region.is_none() && lost.is_empty() {
+            return;
+        }
+        let (start, end, flaw) = region.unwrap_or((offset, offset, Flaw::Missing));
+        let file = self.file.clone();
+        self.damage.push(Damage {
+            file,
+            offset: start,
+            length: end - start,
+            flaw,
+            lost,
+        });
+    }
+
+    /// Returns what lies after the last whole record, if the file ends at `end`.
+    pub(crate) fn tail(&self, end: u64) -> Option<Damage> {
+        if end <= self.good_end {
+            return None;
+        }
+        let flaw = self.bad.map_or(Flaw::Cut, |(_, _, flaw)| flaw);
+        let (file, offset) = (self.file.clone(), self.good_end);
+        Some(Damage {
+            file,
+            offset,
+            length: end - offset,
+            flaw,
+            lost: 0..0,
+        })
+    }
+}
+
+/// Feeds whole lines of `file` from `from` up to `end` to an assembler, until it holds `max_bytes`.
+///
+/// Returns where it stopped: the start of the first line that was not taken.
+pub(crate) fn scan(
+    file: &dyn DiskFile,
+    from: u64,
+    end: u64,
+    max_bytes: usize,
+    into: &mut Assembler,
+) -> std::io::Result<u64> {
+    let (mut at, mut stride) = (from, STRIDE.min(max_bytes as u64 + GLIMPSE));
+    while at < end {
+        let buffer = Bytes::from(read_range(file, at, end.min(at + stride))?);
+        if buffer.is_empty() {
+            break;
+        }
+        let mut start = 0;
+        for newline in memchr::memchr_iter(b'\n', &buffer) {
+            into.take(buffer.slice(start..newline), at + start as u64);
+            start = newline + 1;
+            if into.size >= max_bytes && into.group.is_empty() {
+                return Ok(at + start as u64);
+            }
+        }
+        if start > 0 {
+            at += start as u64;
+            stride = STRIDE;
+        } else if (buffer.len() as u64) < stride {
+            break; // the file ends in the middle of a line
+        } else {
+            stride *= 4; // one line longer than the buffer
+        }
+    }
+    Ok(at)
+}
+
+/// Finds where the line with this position would begin: right after the last line with a smaller one.
+///
+/// Positions ascend with offsets, so no index is needed: each probe reads one line.
+pub(crate) fn locate(file: &dyn DiskFile, start: u64, end: u64, position: Position) -> std::io::Result<u64> {
+    let (mut low, mut high) = (start, end);
+    while high - low > GLIMPSE {
+        let middle = low + (high - low) / 2;
+        match first_line_from(file, middle, high)? {
+            Some((line_end, found)) if found < position => low = line_end,
+            _ => high = middle,
+        }
+    }
+    let mut near = Assembler::new(String::new(), None, low);
+    let mut at = low;
+    while at < end {
+        let begun = near.lines.len();
+        let stopped = scan(file, at, end, 1, &mut near)?;
+        near.size = 0;
+        match near.lines[begun..]
+            .iter()
+            .find(|line| line.stamp().position >= position)
+        {
+            Some(_) => return Ok(low),
+            None if stopped == at => return Ok(low),
+            None => {
+                at = stopped;
+                if near.lines.len() > begun {
+                    low = near.good_end;
+                }
+            }
+        }
+    }
+    Ok(low)
+}
+
+/// Returns the end and the position of the first whole line that begins after `from`.
+fn first_line_from(file: &dyn DiskFile, from: u64, end: u64) -> std::io::Result<Option<(u64, Position)>> {
+    let mut size = GLIMPSE;
+    loop {
+        let buffer = Bytes::from(read_range(file, from, end.min(from + size))?);
+        let mut start = None;
+        for newline in memchr::memchr_iter(b'\n', &buffer) {
+            if let Some(start) = start
+                && let Ok(line) = Line::parse(buffer.slice(start..newline))
+            {
+                return Ok(Some((from + newline as u64 + 1, line.stamp().position)));
+            }
+            start = Some(newline + 1);
+        }
+        if from + size >= end {
+            return Ok(None);
+        }
+        size *= 4;
+    }
+}
+
+/// Reads a file from its end: the last whole record or group, and what lies after it.
+pub(crate) fn last(file: &dyn DiskFile, name: &str, start: u64, end: u64) -> std::io::Result<Assembler> {
+    let mut size = GLIMPSE;
+    loop {
+        let from = start.max(end.saturating_sub(size));
+        let buffer = Bytes::from(read_range(file, from, end)?);
+        let mut skip = 0;
+        if from > start {
+            skip = memchr::memchr(b'\n', &buffer).map_or(buffer.len(), |newline| newline + 1);
+        }
+        let mut found = Assembler::new(name.to_owned(), None, from + skip as u64);
+        let mut at = skip;
+        for newline in memchr::memchr_iter(b'\n', &buffer[skip..]) {
+            found.take(buffer.slice(at..skip + newline), from + at as u64);
+            at = skip + newline + 1;
+        }
+        if !found.lines.is_empty() || from == start {
+            return Ok(found);
+        }
+        size *= 4;
+    }
+}

@@ -1,0 +1,177 @@
+//! The files that make up one log: usually one; another after a sync has failed.
+//!
+//! A failed sync condemns a file: the cache is right, the disk may be wrong, and syncing again reports success.
+//! So the records go once more, from memory, into a new file whose first line says where the old one ends.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::disk::{Disk, DiskFile, Open, read_range};
+use crate::backend::{LogName, Position};
+use crate::entry::Entry;
+use crate::error::{Error, Result};
+use crate::id::EntryId;
+use crate::stamp::{Kind, Line, Stamp};
+
+/// One file of a log, as readers see it.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    /// Its number; 0 for `messages.jsonl`.
+    pub(crate) number: u32,
+    /// The open file.
+    pub(crate) file: Box<dyn DiskFile>,
+    /// Where its records begin, after its header.
+    pub(crate) start: u64,
+    /// Where they end, if a later segment says so.
+    pub(crate) end: Option<u64>,
+    /// The position of its first record.
+    pub(crate) first: Position,
+}
+
+/// The first line of every segment but the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Header {
+    /// The segment that goes before.
+    pub(crate) after: u32,
+    /// Where that one ends.
+    pub(crate) end: u64,
+    /// The position of the first record here.
+    pub(crate) first: Position,
+}
+
+impl Header {
+    /// Returns the header as a stored line.
+    pub(crate) fn to_line(self) -> Result<Line> {
+        let id: EntryId = "segment".parse()?;
+        let stamp = Stamp {
+            position: self.first,
+            parent: None,
+            depth: 0,
+            kind: Kind::Note,
+            id: id.clone(),
+            left: 0,
+        };
+        Ok(Line::new(
+            &Entry::of(&serde_json::json!({ "segment": self }))?.with_id(id),
+            stamp,
+        ))
+    }
+
+    fn read(line: Bytes) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Wrapped {
+            segment: Header,
+        }
+        let line = Line::parse(line).ok()?;
+        serde_json::from_slice::<Wrapped>(&line.body())
+            .ok()
+            .map(|wrapped| wrapped.segment)
+    }
+}
+
+/// Returns the name of a segment's file.
+pub(crate) fn file_name(log: LogName, number: u32) -> String {
+    match number {
+        0 => format!("{}.jsonl", log.as_str()),
+        _ => format!("{}.{number}.jsonl", log.as_str()),
+    }
+}
+
+/// Returns the path of a segment's file.
+pub(crate) fn path(folder: &Path, log: LogName, number: u32) -> PathBuf {
+    folder.join(file_name(log, number))
+}
+
+/// Opens the segments of a log that count, oldest first; none if nobody ever wrote to it.
+pub(crate) fn open_all(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<Vec<Segment>> {
+    let Some(file) = open(disk, folder, log, 0)? else {
+        return Ok(Vec::new());
+    };
+    let mut chain = vec![Segment {
+        number: 0,
+        file,
+        start: 0,
+        end: None,
+        first: 0,
+    }];
+    // A later segment exists only after a failed sync, so one failed look is all this costs.
+    if !exists(disk, folder, log, 1) {
+        return Ok(chain);
+    }
+    let mut found = Vec::new();
+    for number in 1..=highest(disk, folder, log)? {
+        if let Some(segment) = open_with_header(disk, folder, log, number)? {
+            found.push(segment);
+        }
+    }
+    // The newest one decides: it names the one before it, and so on back to the first.
+    let mut wanted = found.last().map(|(segment, _)| segment.number);
+    let mut picked = Vec::new();
+    let mut end = None;
+    while let Some((mut segment, header)) = found.pop() {
+        if Some(segment.number) != wanted {
+            continue;
+        }
+        segment.end = end;
+        end = Some(header.end);
+        wanted = Some(header.after);
+        picked.push(segment);
+    }
+    chain[0].end = end;
+    chain.extend(picked.into_iter().rev());
+    Ok(chain)
+}
+
+/// Returns the highest number that any segment's file has.
+pub(crate) fn highest(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<u32> {
+    let names = disk.names(folder).map_err(Error::io("list", folder))?;
+    let prefix = format!("{}.", log.as_str());
+    let number = |name: &String| {
+        name.strip_prefix(&prefix)?
+            .strip_suffix(".jsonl")?
+            .parse::<u32>()
+            .ok()
+    };
+    Ok(names.iter().filter_map(number).max().unwrap_or(0))
+}
+
+fn exists(disk: &dyn Disk, folder: &Path, log: LogName, number: u32) -> bool {
+    disk.stat(&path(folder, log, number)).is_ok()
+}
+
+fn open(disk: &dyn Disk, folder: &Path, log: LogName, number: u32) -> Result<Option<Box<dyn DiskFile>>> {
+    let path = path(folder, log, number);
+    match disk.open(&path, Open::Read) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io("open", &path)(error)),
+    }
+}
+
+fn open_with_header(
+    disk: &dyn Disk,
+    folder: &Path,
+    log: LogName,
+    number: u32,
+) -> Result<Option<(Segment, Header)>> {
+    let Some(file) = open(disk, folder, log, number)? else {
+        return Ok(None);
+    };
+    let opening = read_range(&*file, 0, 1024).map_err(Error::io("read", path(folder, log, number)))?;
+    let Some(length) = memchr::memchr(b'\n', &opening) else {
+        return Ok(None); // a crash came before its header was on disk, so nothing in it was ever acknowledged
+    };
+    let Some(header) = Header::read(Bytes::from(opening).slice(..length)) else {
+        return Ok(None);
+    };
+    let segment = Segment {
+        number,
+        file,
+        start: length as u64 + 1,
+        end: None,
+        first: header.first,
+    };
+    Ok(Some((segment, header)))
+}

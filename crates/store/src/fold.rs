@@ -1,0 +1,161 @@
+//! The state of a session as its log tells it, record by record.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::backend::Position;
+use crate::entry::Entry;
+use crate::id::SessionId;
+use crate::lease::Holder;
+use crate::metadata::Metadata;
+use crate::note::{Note, Origin};
+use crate::stamp::{Kind, Line};
+use crate::view::{Message, Role};
+
+const PROMPT_LENGTH: usize = 200;
+
+/// The end of a chain: an entry of this log, or an inherited one, which its depth names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Leaf {
+    /// The entry's position in this log; `None`: the inherited entry of that depth, or nothing at all.
+    pub(crate) position: Option<Position>,
+    /// How many entries the chain has.
+    pub(crate) depth: u64,
+}
+
+/// Who may drive, as of some record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Fence {
+    pub(crate) position: Position,
+    pub(crate) nonce: String,
+    pub(crate) holder: Holder,
+}
+
+/// Everything that follows from the records before `next`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Fold {
+    pub(crate) metadata: Metadata,
+    pub(crate) next: Position,
+    pub(crate) leaf: Leaf,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) origin: Option<Origin>,
+    /// Where the copies of the inherited history end, once it was materialised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) copied_to: Option<Position>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fence: Option<Fence>,
+    #[serde(default)]
+    pub(crate) purging: bool,
+    /// The last entry did not say when it was made: the log's own time counts.
+    #[serde(default)]
+    pub(crate) timeless: bool,
+    /// What the listing called the log when this was folded.
+    #[serde(default)]
+    pub(crate) change: String,
+}
+
+impl Fold {
+    /// Returns the fold of no record at all.
+    pub(crate) fn empty(session: &SessionId) -> Self {
+        Self {
+            metadata: Metadata::new(session.clone(), Timestamp::UNIX_EPOCH),
+            next: 0,
+            leaf: Leaf::default(),
+            origin: None,
+            copied_to: None,
+            fence: None,
+            purging: false,
+            timeless: false,
+            change: String::new(),
+        }
+    }
+
+    /// Takes the next record in.
+    pub(crate) fn apply(&mut self, line: &Line) {
+        let stamp = line.stamp();
+        self.next = stamp.position + 1;
+        match stamp.kind {
+            Kind::Entry => {
+                self.leaf = Leaf {
+                    position: Some(stamp.position),
+                    depth: stamp.depth,
+                };
+                self.metadata.entry_count += 1;
+                self.apply_entry(&line.entry());
+            }
+            Kind::Copy => self.metadata.entry_count += 1,
+            Kind::Note => {
+                self.leaf = Leaf {
+                    position: stamp.parent,
+                    depth: stamp.depth,
+                };
+                self.apply_note(stamp.position, Note::read(&line.body()));
+            }
+        }
+        self.metadata.message_count = self.leaf.depth;
+    }
+
+    fn apply_entry(&mut self, entry: &Entry) {
+        match entry.timestamp() {
+            Some(at) => {
+                self.metadata.updated_at = at;
+                self.timeless = false;
+            }
+            None => self.timeless = true,
+        }
+        if self.metadata.first_prompt.is_none() {
+            self.metadata.first_prompt = prompt_of(entry);
+        }
+    }
+
+    fn apply_note(&mut self, position: Position, note: Note) {
+        match note {
+            Note::Created { at, set, origin } => {
+                self.metadata.created_at = at;
+                self.metadata.updated_at = at;
+                self.metadata.apply(&set);
+                self.origin = origin;
+            }
+            Note::Set { set, .. } => {
+                self.metadata.apply(&set);
+                if set.contains_key("updated_at") {
+                    self.timeless = false;
+                }
+            }
+            Note::Fence { nonce, holder, .. } => {
+                self.fence = Some(Fence {
+                    position,
+                    nonce,
+                    holder,
+                })
+            }
+            Note::Trashed { at } => self.metadata.trashed_at = Some(at),
+            Note::Restored { .. } => self.metadata.trashed_at = None,
+            Note::Purging { .. } => self.purging = true,
+            Note::Materialized { end, .. } => {
+                self.copied_to = end;
+                self.origin = None;
+            }
+            Note::Leaf { .. } | Note::Lost { .. } | Note::Other => {}
+        }
+    }
+
+    /// Returns the metadata, given when the log was last written.
+    pub(crate) fn metadata(&self, modified: Option<Timestamp>) -> Metadata {
+        let mut metadata = self.metadata.clone();
+        if let (true, Some(modified)) = (self.timeless, modified) {
+            metadata.updated_at = modified;
+        }
+        metadata
+    }
+}
+
+fn prompt_of(entry: &Entry) -> Option<String> {
+    let message = Message::of(entry.as_bytes())?;
+    if message.role != Role::User {
+        return None;
+    }
+    let text = message.text();
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.chars().take(PROMPT_LENGTH).collect())
+}

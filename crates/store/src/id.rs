@@ -1,0 +1,228 @@
+//! Names that are safe by construction: parsed once at the edge, never a bare string inside.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::error::Error;
+
+/// A session's name: 1 to 128 of `[A-Za-z0-9._-]`, no leading dot, so that it is safe as a file name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SessionId(Arc<str>);
+
+impl SessionId {
+    /// Returns a new id, ordered by time of creation.
+    pub fn generate() -> Self {
+        Self(Uuid::now_v7().to_string().into())
+    }
+
+    /// Returns the id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for SessionId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        if (1..=128).contains(&text.len()) && !text.starts_with('.') && text.bytes().all(safe) {
+            Ok(Self(text.into()))
+        } else {
+            Err(bad(
+                "session id",
+                text,
+                "1 to 128 of A-Z a-z 0-9 . _ - and no leading dot",
+            ))
+        }
+    }
+}
+
+/// An entry's name within its session: the caller's own `uuid` (or `id`) where the entry has one.
+///
+/// 1 to 256 printable ASCII characters without space, quote or backslash, so that it fits the stamp as it is.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct EntryId(Arc<str>);
+
+impl EntryId {
+    /// Returns a new id, ordered by time of creation.
+    pub fn generate() -> Self {
+        Self(Uuid::now_v7().to_string().into())
+    }
+
+    /// Returns the id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for EntryId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let safe = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+        if (1..=256).contains(&text.len()) && text.bytes().all(safe) {
+            Ok(Self(text.into()))
+        } else {
+            Err(bad(
+                "entry id",
+                text,
+                "1 to 256 printable characters without space, quote or backslash",
+            ))
+        }
+    }
+}
+
+/// Content, named by its SHA-256. It exists only by hashing or by parsing 64 hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct BlobId([u8; 32]);
+
+impl BlobId {
+    /// Returns the name of this content.
+    pub fn of(content: &[u8]) -> Self {
+        Self(Sha256::digest(content).into())
+    }
+
+    /// Returns the name of what a hasher has seen.
+    pub fn of_hasher(hasher: Sha256) -> Self {
+        Self(hasher.finalize().into())
+    }
+}
+
+impl FromStr for BlobId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let rule = "64 lower-case hex digits";
+        let digit = |byte: u8| match byte {
+            b'0'..=b'9' => Some(byte - b'0'),
+            b'a'..=b'f' => Some(byte - b'a' + 10),
+            _ => None,
+        };
+        let mut hash = [0; 32];
+        if text.len() != 64 {
+            return Err(bad("blob id", text, rule));
+        }
+        for (byte, pair) in hash.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+            match (digit(pair[0]), digit(pair[1])) {
+                (Some(high), Some(low)) => *byte = high << 4 | low,
+                _ => return Err(bad("blob id", text, rule)),
+            }
+        }
+        Ok(Self(hash))
+    }
+}
+
+impl fmt::Display for BlobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for BlobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BlobId({self})")
+    }
+}
+
+impl TryFrom<String> for BlobId {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        text.parse()
+    }
+}
+
+impl From<BlobId> for String {
+    fn from(id: BlobId) -> String {
+        id.to_string()
+    }
+}
+
+macro_rules! text_id {
+    ($name:ident) => {
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self.0)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = Error;
+
+            fn try_from(text: String) -> Result<Self, Error> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0.as_ref().to_owned()
+            }
+        }
+    };
+}
+
+text_id!(SessionId);
+text_id!(EntryId);
+
+fn bad(what: &'static str, text: &str, rule: &'static str) -> Error {
+    // A hostile id may be megabytes long; the message shows enough to recognise it.
+    Error::BadName {
+        what,
+        text: text.chars().take(80).collect(),
+        rule,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_id_can_never_leave_its_folder() {
+        for hostile in [
+            "",
+            ".",
+            "..",
+            "../x",
+            "a/b",
+            ".hidden",
+            "a\0b",
+            "a b",
+            "ü",
+            &"x".repeat(129),
+        ] {
+            assert!(hostile.parse::<SessionId>().is_err(), "{hostile:?}");
+        }
+        for good in [
+            "a",
+            "A-1_b.c",
+            "0198f2c4-0000-7000-8000-000000000000",
+            &"x".repeat(128),
+        ] {
+            assert_eq!(good.parse::<SessionId>().unwrap().as_str(), good);
+        }
+    }
+
+    #[test]
+    fn a_blob_id_reads_back_what_it_prints() {
+        let id = BlobId::of(b"content");
+        assert_eq!(id.to_string().parse::<BlobId>().unwrap(), id);
+        assert!("zz".repeat(32).parse::<BlobId>().is_err());
+    }
+}

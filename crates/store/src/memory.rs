@@ -1,0 +1,205 @@
+//! Sessions in memory: for tests, and for agents that need not remember.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use crate::backend::{
+    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Listed, LogKey, LogName,
+    Position, Put, Space, Target, Version,
+};
+use crate::error::{Error, Result};
+use crate::id::{BlobId, SessionId};
+use crate::stamp::Line;
+
+/// Sessions that live as long as this value.
+#[derive(Debug, Default)]
+pub struct MemoryBackend {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    documents: BTreeMap<String, (u64, Bytes)>,
+    logs: BTreeMap<LogKey, (Vec<Line>, Timestamp)>,
+    blobs: BTreeMap<String, Bytes>,
+    /// Counts writes, so that no two states of a document share a version.
+    clock: u64,
+}
+
+impl MemoryBackend {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Backend for MemoryBackend {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            scheme: "memory",
+            durability: Durability::Off,
+            across_hosts: false,
+            keeps: true,
+            max_record: 64 << 20,
+        }
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Document>> {
+        Ok(self.state().documents.get(&key.to_string()).map(document))
+    }
+
+    async fn put(&self, key: &Key, bytes: &[u8], expect: Expect) -> Result<Put> {
+        let state = &mut *self.state();
+        let current = state.documents.get(&key.to_string()).map(document);
+        let holds = match (&expect, &current) {
+            (Expect::Any, _) | (Expect::Absent, None) => true,
+            (Expect::Version(expected), Some(current)) => current.version == *expected,
+            _ => false,
+        };
+        if !holds {
+            return Ok(Put::Conflict(current));
+        }
+        state.clock += 1;
+        state
+            .documents
+            .insert(key.to_string(), (state.clock, Bytes::copy_from_slice(bytes)));
+        Ok(Put::Done(Version(state.clock.to_string())))
+    }
+
+    async fn append(&self, log: &LogKey, at: Position, lines: &[Line], _: Durability) -> Result<Append> {
+        let state = &mut *self.state();
+        let next = state
+            .logs
+            .get(log)
+            .map_or(0, |(lines, _)| lines.len() as Position);
+        if next != at {
+            return Ok(Append::Moved { next });
+        }
+        let (stored, modified) = state.logs.entry(log.clone()).or_default();
+        stored.extend_from_slice(lines);
+        *modified = Timestamp::now();
+        Ok(Append::Done {
+            durability: Durability::Off,
+            found: Vec::new(),
+        })
+    }
+
+    async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
+        let state = self.state();
+        let lines = state.logs.get(log).map_or(&[][..], |(lines, _)| lines);
+        let start = match from {
+            From::Position(position) => position,
+            From::Last => (lines.len() as Position).saturating_sub(1),
+        };
+        let mut chunk = Chunk {
+            next: start,
+            ..Chunk::default()
+        };
+        let mut size = 0;
+        for line in lines.iter().skip(usize::try_from(start).unwrap_or(usize::MAX)) {
+            if size > 0 && size + line.as_bytes().len() > max_bytes && line.stamp().left == 0 {
+                break;
+            }
+            size += line.as_bytes().len();
+            chunk.next = line.stamp().position + 1;
+            chunk.lines.push(line.clone());
+        }
+        Ok(chunk)
+    }
+
+    async fn put_blob(&self, blob: &BlobId, content: &mut (dyn Read + Send)) -> Result<()> {
+        let mut bytes = Vec::new();
+        content
+            .read_to_end(&mut bytes)
+            .map_err(Error::io("read the content of", blob.to_string()))?;
+        if BlobId::of(&bytes) != *blob {
+            return Err(Error::WrongBlob(*blob));
+        }
+        self.state().blobs.insert(blob.to_string(), bytes.into());
+        Ok(())
+    }
+
+    async fn get_blob(&self, blob: &BlobId, range: Range<u64>) -> Result<Option<Bytes>> {
+        Ok(self.state().blobs.get(&blob.to_string()).map(|bytes| {
+            let end = range.end.min(bytes.len() as u64);
+            bytes.slice(range.start.min(end) as usize..end as usize)
+        }))
+    }
+
+    async fn list(&self, space: Space, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
+        let state = self.state();
+        let mut listed: BTreeMap<String, Listed> = BTreeMap::new();
+        let mut add = |name: &str, change: String, modified: Timestamp| {
+            listed.insert(
+                name.to_owned(),
+                Listed {
+                    name: name.to_owned(),
+                    change,
+                    modified,
+                },
+            );
+        };
+        match space {
+            Space::Sessions => {
+                for key in state.documents.keys().filter_map(|key| key.parse::<Key>().ok()) {
+                    key.owner()
+                        .into_iter()
+                        .for_each(|session| add(session.as_str(), String::new(), Timestamp::UNIX_EPOCH));
+                }
+                for (log, (lines, modified)) in &state.logs {
+                    if log.name == LogName::Messages {
+                        add(log.session.as_str(), lines.len().to_string(), *modified);
+                    }
+                }
+            }
+            Space::Documents => {
+                let own = |key: &&String| key.parse::<Key>().is_ok_and(|key| key.owner().is_none());
+                state
+                    .documents
+                    .keys()
+                    .filter(own)
+                    .for_each(|key| add(key, String::new(), Timestamp::UNIX_EPOCH));
+            }
+            Space::Blobs => {
+                state
+                    .blobs
+                    .keys()
+                    .for_each(|blob| add(blob, String::new(), Timestamp::UNIX_EPOCH));
+            }
+        }
+        let later = |listed: &Listed| after.is_none_or(|after| listed.name.as_str() > after);
+        Ok(listed.into_values().filter(later).take(limit).collect())
+    }
+
+    async fn remove(&self, target: &Target) -> Result<bool> {
+        let state = &mut *self.state();
+        Ok(match target {
+            Target::Document(key) => state.documents.remove(&key.to_string()).is_some(),
+            Target::Blob(blob) => state.blobs.remove(&blob.to_string()).is_some(),
+            Target::Session(session) => state.remove_session(session),
+        })
+    }
+}
+
+impl State {
+    fn remove_session(&mut self, session: &SessionId) -> bool {
+        let before = self.logs.len() + self.documents.len();
+        self.logs.retain(|log, _| log.session != *session);
+        let owned = |key: &String| key.parse::<Key>().is_ok_and(|key| key.owner() == Some(session));
+        self.documents.retain(|key, _| !owned(key));
+        self.logs.len() + self.documents.len() < before
+    }
+}
+
+fn document((version, bytes): &(u64, Bytes)) -> Document {
+    Document {
+        version: Version(version.to_string()),
+        bytes: bytes.clone(),
+    }
+}

@@ -1,0 +1,120 @@
+//! A record about the session itself. Notes live in the session's own log, so they can never disagree with it.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::backend::Position;
+use crate::entry::Entry;
+use crate::error::Result;
+use crate::id::{EntryId, SessionId};
+use crate::lease::Holder;
+
+/// What is said about a session. An unknown note, from a newer version, is [`Note::Other`] and changes nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "note", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Note {
+    /// The session begins; always the first record.
+    Created {
+        /// When.
+        at: Timestamp,
+        /// Its first metadata.
+        set: Map<String, Value>,
+        /// Where its inherited history is, for an attached fork.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<Origin>,
+    },
+    /// Metadata changed: these members, `null` meaning removed.
+    Set {
+        /// When.
+        at: Timestamp,
+        /// The changed members.
+        set: Map<String, Value>,
+    },
+    /// Another leaf became the active one; the stamp says which.
+    Leaf {
+        /// When.
+        at: Timestamp,
+    },
+    /// Somebody drives the session from here on; an earlier driver may not append any more.
+    Fence {
+        /// When.
+        at: Timestamp,
+        /// The lease it belongs to.
+        nonce: String,
+        /// Who drives.
+        holder: Holder,
+    },
+    /// The session went to the trash.
+    Trashed {
+        /// When.
+        at: Timestamp,
+    },
+    /// The session came back from the trash.
+    Restored {
+        /// When.
+        at: Timestamp,
+    },
+    /// The session is being removed for good; whoever finds this finishes the job.
+    Purging {
+        /// When.
+        at: Timestamp,
+    },
+    /// The inherited history has been copied into this log and ends at this copy.
+    Materialized {
+        /// When.
+        at: Timestamp,
+        /// The position of the last copy; `None` if there was nothing to inherit.
+        end: Option<Position>,
+    },
+    /// The record that stood here is lost.
+    Lost {
+        /// When that was found.
+        at: Timestamp,
+    },
+    /// A note this version does not know.
+    #[serde(other)]
+    Other,
+}
+
+/// The entry of another session at which an attached fork begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The session that holds the entry.
+    pub session: SessionId,
+    /// Its position there.
+    pub position: Position,
+    /// Its id, to be checked against what stands at that position.
+    pub entry: EntryId,
+    /// How many entries are inherited.
+    pub depth: u64,
+}
+
+impl Note {
+    /// Returns the note as a record's body.
+    pub(crate) fn to_entry(&self) -> Result<Entry> {
+        Ok(Entry::of(self)?.with_id(EntryId::generate()))
+    }
+
+    /// Reads a record's body.
+    pub(crate) fn read(body: &[u8]) -> Note {
+        serde_json::from_slice(body).unwrap_or(Note::Other)
+    }
+
+    /// Returns when it was made, if it says so.
+    pub(crate) fn at(&self) -> Option<Timestamp> {
+        match self {
+            Note::Created { at, .. }
+            | Note::Set { at, .. }
+            | Note::Leaf { at }
+            | Note::Fence { at, .. }
+            | Note::Trashed { at }
+            | Note::Restored { at }
+            | Note::Purging { at }
+            | Note::Materialized { at, .. }
+            | Note::Lost { at } => Some(*at),
+            Note::Other => None,
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The stamp: one member at the end of each stored line that says where the line belongs and that it is whole.
+//!
+//! `{"text":"hi"}` is stored as `{"text":"hi","_rt":"1 4 3 2 e 0198… 0 1a2b3c4d"}`: version, position, parent,
+//! depth, kind, id, records left in the group, and the CRC-32C of every byte before its own eight digits.
+//! It is recognised by its place, so a caller's own `_rt` does no harm.
+
+use std::fmt::Write as _;
+use std::str::FromStr;
+
+use bytes::Bytes;
+
+use crate::backend::Position;
+use crate::entry::Entry;
+use crate::id::EntryId;
+
+const OPENING: &[u8] = b"\"_rt\":\"";
+const VERSION: &str = "1";
+/// Eight hex digits, the closing quote and the closing brace.
+const CHECKSUM_TAIL: usize = 10;
+/// The longest stamp there can be: five numbers of 20 digits, an id of 256 and what stands between them.
+const LONGEST: usize = 512;
+
+/// What a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Part of the conversation.
+    Entry,
+    /// About the session itself.
+    Note,
+    /// An inherited entry that was copied here, so that the session no longer needs its parent.
+    Copy,
+}
+
+impl Kind {
+    fn letter(self) -> char {
+        match self {
+            Kind::Entry => 'e',
+            Kind::Note => 'n',
+            Kind::Copy => 'c',
+        }
+    }
+
+    fn of_letter(letter: &str) -> Option<Self> {
+        match letter {
+            "e" => Some(Kind::Entry),
+            "n" => Some(Kind::Note),
+            "c" => Some(Kind::Copy),
+            _ => None,
+        }
+    }
+}
+
+/// Where a record belongs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// The record's number in its log.
+    pub position: Position,
+    /// The record it follows. For a note: the active leaf after it. `None`: nothing in this log.
+    pub parent: Option<Position>,
+    /// How many entries the chain to here has, inherited ones included. For a note: the active leaf's depth.
+    ///
+    /// An entry without a parent follows the inherited entry of depth `depth - 1`; a root has depth 1.
+    pub depth: u64,
+    /// What the record is.
+    pub kind: Kind,
+    /// The entry's id, or the note's own.
+    pub id: EntryId,
+    /// How many records of the same atomic group come after this one.
+    pub left: u64,
+}
+
+/// One record as it is stored: a JSON object on one line, stamped, without its newline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    bytes: Bytes,
+    stamp: Stamp,
+    /// Where the stamp's member begins, comma included.
+    body_end: usize,
+}
+
+impl Line {
+    /// Stamps an entry.
+    pub fn new(entry: &Entry, stamp: Stamp) -> Self {
+        let body = entry.as_bytes();
+        let mut bytes = Vec::with_capacity(body.len() + 96 + stamp.id.as_str().len());
+        let close = body.len() - 1;
+        bytes.extend_from_slice(&body[..close]);
+        let empty = body[..close].trim_ascii_end().ends_with(b"{") && is_empty_object(body);
+        if !empty {
+            bytes.push(b',');
+        }
+        bytes.extend_from_slice(OPENING);
+        let mut text = String::with_capacity(96);
+        let parent = stamp.parent.map_or("-".into(), |parent| parent.to_string());
+        let Stamp {
+            position,
+            depth,
+            kind,
+            id,
+            left,
+            ..
+        } = &stamp;
+        let letter = kind.letter();
+        // Writing to a String cannot fail.
+        let _ = write!(
+            text,
+            "{VERSION} {position} {parent} {depth} {letter} {id} {left} "
+        );
+        bytes.extend_from_slice(text.as_bytes());
+        let checksum = crc32c::crc32c(&bytes);
+        text.clear();
+        let _ = write!(text, "{checksum:08x}\"}}");
+        bytes.extend_from_slice(text.as_bytes());
+        Self {
+            bytes: bytes.into(),
+            stamp,
+            body_end: close,
+        }
+    }
+
+    /// Reads a stored line back, or says what is wrong with it.
+    pub fn parse(bytes: Bytes) -> Result<Self, Flaw> {
+        let (stamp, body_end) = parse_stamp(&bytes)?;
+        Ok(Self {
+            bytes,
+            stamp,
+            body_end,
+        })
+    }
+
+    /// Returns the line as it is stored, stamp included.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns where the record belongs.
+    pub fn stamp(&self) -> &Stamp {
+        &self.stamp
+    }
+
+    /// Returns the caller's bytes, exactly.
+    pub fn body(&self) -> Bytes {
+        // All but the closing brace stands in one piece; a body is handed out whole, so it is put together again.
+        let mut body = Vec::with_capacity(self.body_end + 1);
+        body.extend_from_slice(&self.bytes[..self.body_end]);
+        body.push(b'}');
+        body.into()
+    }
+
+    /// Returns the record as an entry.
+    pub fn entry(&self) -> Entry {
+        Entry::trusted(self.body(), self.stamp.id.clone())
+    }
+}
+
+/// Why a line is not a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Flaw {
+    /// Nothing but NUL bytes, as a power cut leaves them.
+    #[error("NUL bytes")]
+    Nul,
+    /// The line has no stamp: it was cut, or another program wrote it.
+    #[error("no stamp")]
+    Unstamped,
+    /// The stamp is of a version this program does not know.
+    #[error("a stamp of a newer version")]
+    Newer,
+    /// The bytes are not those that were stamped.
+    #[error("checksum mismatch")]
+    Checksum,
+    /// The record is whole and belongs elsewhere: doubled, moved, or from another log.
+    #[error("out of place")]
+    Misplaced,
+    /// The file ends in the middle of a line, or of an atomic group.
+    #[error("cut short")]
+    Cut,
+    /// Whole lines were taken out: their neighbours are intact.
+    #[error("missing records")]
+    Missing,
+}
+
+fn parse_stamp(bytes: &[u8]) -> Result<(Stamp, usize), Flaw> {
+    if bytes.iter().all(|&byte| byte == 0) {
+        return Err(Flaw::Nul);
+    }
+    if !bytes.ends_with(b"\"}") || bytes.len() < OPENING.len() + CHECKSUM_TAIL {
+        return Err(Flaw::Unstamped);
+    }
+    let window = bytes.len().saturating_sub(LONGEST);
+    let found = memchr::memmem::rfind(&bytes[window..], OPENING).ok_or(Flaw::Unstamped)?;
+    let member = window + found;
+    let text =
+        std::str::from_utf8(&bytes[member + OPENING.len()..bytes.len() - 2]).map_err(|_| Flaw::Unstamped)?;
+    let fields: Vec<&str> = text.split(' ').collect();
+    if fields.len() != 8 {
+        let newer = fields.len() > 1 && fields[0].parse::<u32>().is_ok_and(|version| version > 1);
+        return Err(if newer { Flaw::Newer } else { Flaw::Unstamped });
+    }
+    let checksum = u32::from_str_radix(fields[7], 16).map_err(|_| Flaw::Unstamped)?;
+    if fields[7].len() != 8 || crc32c::crc32c(&bytes[..bytes.len() - CHECKSUM_TAIL]) != checksum {
+        return Err(Flaw::Checksum);
+    }
+    if fields[0] != VERSION {
+        return Err(Flaw::Newer);
+    }
+    let stamp = read_fields(&fields).ok_or(Flaw::Unstamped)?;
+    let body_end = if member > 0 && bytes[member - 1] == b',' {
+        member - 1
+    } else {
+        member
+    };
+    Ok((stamp, body_end))
+}
+
+fn read_fields(fields: &[&str]) -> Option<Stamp> {
+    Some(Stamp {
+        position: fields[1].parse().ok()?,
+        parent: if fields[2] == "-" {
+            None
+        } else {
+            Some(fields[2].parse().ok()?)
+        },
+        depth: fields[3].parse().ok()?,
+        kind: Kind::of_letter(fields[4])?,
+        id: EntryId::from_str(fields[5]).ok()?,
+        left: fields[6].parse().ok()?,
+    })
+}
+
+fn is_empty_object(body: &[u8]) -> bool {
+    body[..body.len() - 1].trim_ascii() == b"{"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp() -> Stamp {
+        Stamp {
+            position: 7,
+            parent: Some(5),
+            depth: 3,
+            kind: Kind::Entry,
+            id: "u-1".parse().unwrap(),
+            left: 0,
+        }
+    }
+
+    fn stamped(body: &str) -> Line {
+        Line::new(&Entry::parse(body.as_bytes().to_vec()).unwrap(), stamp())
+    }
+
+    #[test]
+    fn exactly_one_stamp_is_added_and_exactly_one_taken_off() {
+        for body in [
+            r#"{}"#,
+            r#"{ }"#,
+            r#"{"a":1}"#,
+            r#"{"a":1 }"#,
+            r#"{"a":{}}"#,
+            r#"{"a":"{"}"#,
+            r#"{"_rt":"1 0 - 1 e x 0 00000000"}"#,
+            r#"{"x":1,"_rt":"mine"}"#,
+        ] {
+            let line = stamped(body);
+            let read = Line::parse(Bytes::copy_from_slice(line.as_bytes())).unwrap();
+            assert_eq!(read.stamp(), &stamp(), "{body}");
+            assert_eq!(read.body(), body.as_bytes());
+            assert!(
+                serde_json::from_slice::<serde_json::Value>(line.as_bytes())
+                    .unwrap()
+                    .is_object()
+            );
+            // Stamped twice, it loses only the outer one.
+            let twice = Line::new(&line.entry_of_whole(), stamp());
+            assert_eq!(twice.body(), line.as_bytes());
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_found() {
+        let line = stamped(r#"{"text":"hello"}"#);
+        for at in 0..line.as_bytes().len() {
+            for bit in 0..8 {
+                let mut flipped = line.as_bytes().to_vec();
+                flipped[at] ^= 1 << bit;
+                assert!(Line::parse(flipped.into()).is_err(), "byte {at} bit {bit}");
+            }
+            assert!(
+                Line::parse(Bytes::copy_from_slice(&line.as_bytes()[..at])).is_err(),
+                "cut at {at}"
+            );
+        }
+    }
+
+    impl Line {
+        fn entry_of_whole(&self) -> Entry {
+            Entry::parse(self.as_bytes().to_vec()).unwrap()
+        }
+    }
+}
