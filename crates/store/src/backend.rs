@@ -109,6 +109,12 @@ pub trait Backend: fmt::Debug + Send + Sync {
         }
     }
 
+    /// Returns what `list` says of one session.
+    async fn stat(&self, session: &SessionId) -> Result<Option<Listed>> {
+        let listed = self.list(Space::Sessions, None, usize::MAX).await?;
+        Ok(listed.into_iter().find(|listed| listed.name == session.as_str()))
+    }
+
     /// Returns the file that holds a log, where there is one.
     fn path(&self, log: &LogKey) -> Option<PathBuf> {
         let _ = log;

@@ -145,30 +145,28 @@ impl FileBackend {
             if after.is_some_and(|after| name.as_str() <= after) || name.parse::<SessionId>().is_err() {
                 continue;
             }
-            let session = folder.join(&name);
-            let log = |number| {
-                self.disk
-                    .stat(&segment::path(&session, LogName::Messages, number))
+            let Some(session) = self.stat_session(&name) else {
+                continue;
             };
-            let stat = match log(0) {
-                Ok(stat) => stat,
-                Err(_) => match self.disk.stat(&session) {
-                    Ok(stat) if stat.folder => stat,
-                    _ => continue,
-                },
-            };
-            let newest = (1..).map_while(|number| log(number).ok()).last().unwrap_or(stat);
-            let change = format!("{}:{}:{}", newest.inode, newest.length, newest.modified);
-            listed.push(Listed {
-                name,
-                change,
-                modified: timestamp(newest.modified),
-            });
+            listed.push(session);
             if listed.len() == limit {
                 break;
             }
         }
         Ok(listed)
+    }
+
+    fn stat_session(&self, name: &str) -> Option<Listed> {
+        let folder = self.root.join("sessions").join(name);
+        let log = |number| self.disk.stat(&segment::path(&folder, LogName::Messages, number));
+        let first = log(0).or_else(|_| self.disk.stat(&folder)).ok()?;
+        let newest = (1..).map_while(|number| log(number).ok()).last().unwrap_or(first);
+        let change = format!("{}:{}:{}", newest.inode, newest.length, newest.modified);
+        Some(Listed {
+            name: name.to_owned(),
+            change,
+            modified: timestamp(newest.modified),
+        })
     }
 
     /// Returns the names in a folder, in order; none if it is not there.
@@ -323,6 +321,10 @@ impl Backend for FileBackend {
             }
             (from, bookmark) = (chunk.next, mark);
         }
+    }
+
+    async fn stat(&self, session: &SessionId) -> Result<Option<Listed>> {
+        Ok(self.stat_session(session.as_str()))
     }
 
     fn path(&self, log: &LogKey) -> Option<PathBuf> {

@@ -2,10 +2,12 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use crate::backend::Position;
+use crate::backend::{Backend, From, Key, LogKey, LogName, Position};
 use crate::entry::Entry;
-use crate::id::SessionId;
+use crate::error::Result;
+use crate::id::{EntryId, SessionId};
 use crate::lease::Holder;
 use crate::metadata::Metadata;
 use crate::note::{Note, Origin};
@@ -13,6 +15,7 @@ use crate::stamp::{Kind, Line};
 use crate::view::{Message, Role};
 
 const PROMPT_LENGTH: usize = 200;
+const READ_AHEAD: usize = 1 << 20;
 
 /// The end of a chain: an entry of this log, or an inherited one, which its depth names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +52,9 @@ pub(crate) struct Fold {
     /// The last entry did not say when it was made: the log's own time counts.
     #[serde(default)]
     pub(crate) timeless: bool,
+    /// The last record's id, to recognise the log again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last: Option<EntryId>,
     /// What the listing called the log when this was folded.
     #[serde(default)]
     pub(crate) change: String,
@@ -66,14 +72,79 @@ impl Fold {
             fence: None,
             purging: false,
             timeless: false,
+            last: None,
             change: String::new(),
         }
+    }
+
+    /// Reads a session's state: the cached fold and the records since, or all of them. Without a record there is no
+    /// session, and `next` is 0.
+    pub(crate) async fn load(backend: &dyn Backend, session: &SessionId) -> Result<Self> {
+        let log = LogKey::new(session.clone(), LogName::Messages);
+        let mut fold = Self::cached(backend, session)
+            .await?
+            .unwrap_or_else(|| Self::empty(session));
+        if fold.next > 0 {
+            // The cache counts only if the log still has the record that it ends with.
+            let chunk = backend
+                .read(&log, From::Position(fold.next - 1), READ_AHEAD)
+                .await?;
+            let known = chunk.lines.first().is_some_and(|line| {
+                line.stamp().position + 1 == fold.next && Some(&line.stamp().id) == fold.last.as_ref()
+            });
+            if known {
+                chunk.lines.iter().skip(1).for_each(|line| fold.apply(line));
+                fold.next = chunk.next;
+            } else {
+                fold = Self::empty(session);
+            }
+        }
+        loop {
+            let chunk = backend.read(&log, From::Position(fold.next), READ_AHEAD).await?;
+            if chunk.next == fold.next {
+                return Ok(fold);
+            }
+            chunk.lines.iter().for_each(|line| fold.apply(line));
+            fold.next = chunk.next;
+        }
+    }
+
+    /// Returns the cached fold, if there is one and it can be read.
+    pub(crate) async fn cached(backend: &dyn Backend, session: &SessionId) -> Result<Option<Self>> {
+        let document = backend.get(&Key::metadata(session)).await?;
+        Ok(document
+            .and_then(|document| Self::from_document(&document.bytes))
+            .filter(|fold| {
+                // A document copied from elsewhere says nothing about this session.
+                fold.metadata.session_id == *session
+            }))
+    }
+
+    fn from_document(bytes: &[u8]) -> Option<Self> {
+        let mut metadata: Map<String, Value> = serde_json::from_slice(bytes).ok()?;
+        let mut fold = metadata.remove("_fold")?;
+        fold.as_object_mut()?
+            .insert("metadata".into(), Value::Object(metadata));
+        serde_json::from_value(fold).ok()
+    }
+
+    /// Returns the document to cache: the metadata, and beside it what is needed to go on from there.
+    pub(crate) fn to_document(&self) -> Vec<u8> {
+        let mut metadata = self.metadata.to_map();
+        if let Ok(Value::Object(mut fold)) = serde_json::to_value(self) {
+            fold.remove("metadata");
+            metadata.insert("_fold".into(), Value::Object(fold));
+        }
+        let mut bytes = serde_json::to_vec_pretty(&metadata).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
     }
 
     /// Takes the next record in.
     pub(crate) fn apply(&mut self, line: &Line) {
         let stamp = line.stamp();
         self.next = stamp.position + 1;
+        self.last = Some(stamp.id.clone());
         match stamp.kind {
             Kind::Entry => {
                 self.leaf = Leaf {
@@ -130,7 +201,10 @@ impl Fold {
                 })
             }
             Note::Trashed { at } => self.metadata.trashed_at = Some(at),
-            Note::Restored { .. } => self.metadata.trashed_at = None,
+            Note::Restored { .. } => {
+                self.metadata.trashed_at = None;
+                self.purging = false;
+            }
             Note::Purging { .. } => self.purging = true,
             Note::Materialized { end, .. } => {
                 self.copied_to = end;

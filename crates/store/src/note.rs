@@ -101,20 +101,4 @@ impl Note {
     pub(crate) fn read(body: &[u8]) -> Note {
         serde_json::from_slice(body).unwrap_or(Note::Other)
     }
-
-    /// Returns when it was made, if it says so.
-    pub(crate) fn at(&self) -> Option<Timestamp> {
-        match self {
-            Note::Created { at, .. }
-            | Note::Set { at, .. }
-            | Note::Leaf { at }
-            | Note::Fence { at, .. }
-            | Note::Trashed { at }
-            | Note::Restored { at }
-            | Note::Purging { at }
-            | Note::Materialized { at, .. }
-            | Note::Lost { at } => Some(*at),
-            Note::Other => None,
-        }
-    }
 }

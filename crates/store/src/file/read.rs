@@ -5,7 +5,7 @@ use std::path::Path;
 use super::disk::Disk;
 use super::scan::{self, Assembler};
 use super::segment::{self, Segment};
-use crate::backend::{Chunk, Damage, From, LogName, Position};
+use crate::backend::{Chunk, From, LogName, Position};
 use crate::error::{Error, Result};
 
 /// Where a reader stopped, so that the next read goes on there without searching.
@@ -131,11 +131,6 @@ fn end_of(segment: &Segment, place: impl Fn(u32) -> std::path::PathBuf) -> Resul
         .map_err(Error::io("look at", place(segment.number)))?
         .length;
     Ok(segment.end.unwrap_or(length).min(length))
-}
-
-/// Returns everything wrong in a log, from its first byte to its last.
-pub(crate) fn damage(chunk: &Chunk) -> impl Iterator<Item = &Damage> {
-    chunk.damage.iter().chain(&chunk.tail)
 }
 
 /// Returns whether the log still ends where a reader stopped.

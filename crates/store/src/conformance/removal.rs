@@ -1,0 +1,156 @@
+//! What the contract says of removal.
+
+use pollster::block_on;
+
+use super::documents::{done, get};
+use super::logs::{append, moved};
+use super::reading::whole;
+use super::record::{entry_id, group, key, messages, session, singles};
+use super::rule::{Rule, together};
+use super::blobs;
+use crate::backend::{Backend, Expect, From, LogKey, LogName, Put, Space, Target, Version};
+
+const ROUNDS: usize = 24;
+
+/// One document, one blob.
+pub(super) async fn documents_and_blobs(backend: &dyn Backend) {
+    let rule = Rule("remove answers whether there was something, and what is removed is gone");
+    for name in ["format", "memory/ab12", "sessions/a/lease"] {
+        let (name, target) = (&key(name), &Target::Document(key(name)));
+        removed(rule, backend, target, false).await;
+        let version = put(rule, backend, name, Expect::Absent).await;
+        removed(rule, backend, target, true).await;
+        rule.same(rule.ok(backend.get(name).await), None);
+        removed(rule, backend, target, false).await;
+        let stale = rule.ok(backend.put(name, b"x", Expect::Version(version)).await);
+        rule.same(stale, Put::Conflict(None));
+        put(rule, backend, name, Expect::Absent).await;
+    }
+    let blob = blobs::put(rule, backend, b"content").await;
+    let other = blobs::put(rule, backend, b"other").await;
+    removed(rule, backend, &Target::Blob(blob), true).await;
+    rule.same(rule.ok(backend.get_blob(&blob, 0..7).await), None);
+    removed(rule, backend, &Target::Blob(blob), false).await;
+    let listed = rule.ok(backend.list(Space::Blobs, None, 10).await);
+    let names: Vec<_> = listed.into_iter().map(|listed| listed.name).collect();
+    rule.same(names, vec![other.to_string()]);
+    blobs::put(rule, backend, b"content").await;
+    let found = rule.ok(backend.get_blob(&blob, 0..7).await);
+    rule.same(found.as_deref(), Some(&b"content"[..]));
+}
+
+/// A session among others with similar names.
+pub(super) async fn sessions(backend: &dyn Backend) {
+    let rule = Rule("removing a session removes its logs and its documents, and no other's");
+    let names = ["a", "a-b", "a.b", "aa", "b", "sessions"];
+    let logs = |name: &str| LogName::ALL.map(|log| LogKey::new(session(name), log));
+    let lease = |name: &str| key(&format!("sessions/{name}/lease"));
+    for name in names {
+        for log in logs(name) {
+            append(rule, backend, &log, &singles(0, 3, name)).await;
+        }
+        put(rule, backend, &lease(name), Expect::Absent).await;
+    }
+    put(rule, backend, &key("a"), Expect::Absent).await;
+    let blob = blobs::put(rule, backend, b"content").await;
+
+    removed(rule, backend, &Target::Session(session("a")), true).await;
+    for log in logs("a") {
+        whole(rule, backend, &log, &[]).await;
+        rule.same(rule.ok(backend.read(&log, From::Last, 1).await).lines, Vec::new());
+        rule.same(rule.ok(backend.find(&log, &entry_id("a-0")).await), None);
+    }
+    rule.same(rule.ok(backend.get(&lease("a")).await), None);
+    for name in &names[1..] {
+        for log in logs(name) {
+            whole(rule, backend, &log, &singles(0, 3, name)).await;
+        }
+        get(rule, backend, &lease(name)).await;
+    }
+    get(rule, backend, &key("a")).await;
+    let found = rule.ok(backend.get_blob(&blob, 0..7).await);
+    rule.same(found.as_deref(), Some(&b"content"[..]));
+    let listed = rule.ok(backend.list(Space::Sessions, None, 10).await);
+    let listed: Vec<_> = listed.iter().map(|listed| listed.name.as_str()).collect();
+    rule.same(&listed[..], &names[1..]);
+    removed(rule, backend, &Target::Session(session("a")), false).await;
+}
+
+/// A session whose name is used again.
+pub(super) async fn begun_again(backend: &dyn Backend) {
+    let rule = Rule("a removed session can be begun again, at position 0, with nothing of the old one");
+    let log = &messages("a");
+    for (round, tag) in ["first", "second", "third"].into_iter().enumerate() {
+        // Shorter each time, and read to the end, so that whatever a backend remembers of it is wrong by then.
+        let count = 9 - 3 * round as u64;
+        moved(rule, backend, log, &singles(12, 1, tag), 0).await;
+        let lines = [group(0, 2, tag), singles(2, count, tag)].concat();
+        append(rule, backend, log, &lines).await;
+        whole(rule, backend, log, &lines).await;
+        rule.check(rule.ok(backend.changed(log, 1).await), "no change");
+        let found = rule.ok(backend.find(log, &entry_id(&format!("{tag}-2"))).await);
+        rule.same(found, Some(2));
+        removed(rule, backend, &Target::Session(session("a")), true).await;
+        rule.same(
+            rule.ok(backend.find(log, &entry_id(&format!("{tag}-2"))).await),
+            None,
+        );
+        whole(rule, backend, log, &[]).await;
+    }
+    rule.ok(backend.settle(log).await);
+}
+
+/// A session that was only asked about, or that lost the last thing it had.
+pub(super) async fn nothing_left(backend: &dyn Backend) {
+    let rule = Rule("a session without a log or a document is not listed, and there is nothing to remove");
+    let name = &key("sessions/a/lease");
+    let nothing = async || {
+        let listed = rule.ok(backend.list(Space::Sessions, None, 10).await);
+        rule.same(listed, Vec::new());
+        rule.same(rule.ok(backend.stat(&session("a")).await), None);
+        removed(rule, backend, &Target::Session(session("a")), false).await;
+    };
+    let never = Expect::Version(Version("never-given".into()));
+    rule.ok(backend.put(name, b"x", never).await);
+    nothing().await;
+    moved(rule, backend, &messages("a"), &singles(1, 1, "a"), 0).await;
+    nothing().await;
+    rule.ok(backend.read(&messages("a"), From::Last, 1).await);
+    rule.ok(backend.settle(&messages("a")).await);
+    nothing().await;
+    put(rule, backend, name, Expect::Absent).await;
+    removed(rule, backend, &Target::Document(name.clone()), true).await;
+    nothing().await;
+}
+
+/// Whichever of the two came first, the removal has the last word.
+pub(super) fn contended(backend: &dyn Backend) {
+    let rule = Rule("a removed document is not brought back by a put that expected it");
+    for name in ["contended", "sessions/a/contended"] {
+        let (name, target) = (&key(name), &Target::Document(key(name)));
+        for _ in 0..ROUNDS {
+            let expect = Expect::Version(block_on(put(rule, backend, name, Expect::Any)));
+            together(2, |thread| {
+                if thread == 0 {
+                    let there = rule.ok_in_turn(|| block_on(backend.remove(target)));
+                    rule.same(there, true);
+                } else {
+                    rule.ok_in_turn(|| block_on(backend.put(name, b"new", expect.clone())));
+                }
+            });
+            rule.same(rule.ok(block_on(backend.get(name))), None);
+        }
+    }
+}
+
+async fn put(rule: Rule, backend: &dyn Backend, key: &crate::backend::Key, expect: Expect) -> Version {
+    let put = rule.ok(backend.put(key, b"content", expect).await);
+    done(rule, put)
+}
+
+async fn removed(rule: Rule, backend: &dyn Backend, target: &Target, expected: bool) {
+    rule.same(
+        (target, rule.ok(backend.remove(target).await)),
+        (target, expected),
+    );
+}

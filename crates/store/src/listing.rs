@@ -1,0 +1,229 @@
+//! Finding sessions: newest first, filtered, a page at a time.
+
+use std::cmp::Reverse;
+
+use jiff::Timestamp;
+
+use crate::backend::{Listed, Space};
+use crate::error::{Error, Result};
+use crate::fold::Fold;
+use crate::id::SessionId;
+use crate::metadata::Metadata;
+use crate::session::Session;
+use crate::store::{Scope, Store, canonical, project_of};
+
+/// After how many records a cached fold is worth writing again.
+const STALE: u64 = 64;
+
+/// Which sessions to list. The default: those that a person started and did not put away.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Filter {
+    /// Only those of a place.
+    pub scope: Option<Scope>,
+    /// Archived ones.
+    pub archived: Show,
+    /// Those in the trash.
+    pub trashed: Show,
+    /// Children and digests.
+    pub children: Show,
+    /// Only those with this label.
+    pub tag: Option<String>,
+    /// Only those with this text in their name, first prompt or id, whatever the case.
+    pub text: Option<String>,
+    /// Only forks of this session.
+    pub parent: Option<SessionId>,
+    /// Go on after this session, the last one of the page before.
+    pub after: Option<Mark>,
+    /// How many at most; 0 for all.
+    pub limit: usize,
+}
+
+/// What to do with one kind of session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Show {
+    /// Leave them out.
+    #[default]
+    Hide,
+    /// List them among the others.
+    Also,
+    /// List no others.
+    Only,
+}
+
+impl Show {
+    fn admits(self, is: bool) -> bool {
+        match self {
+            Show::Hide => !is,
+            Show::Also => true,
+            Show::Only => is,
+        }
+    }
+}
+
+/// A place in the listing: stays right while sessions come and go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// When the session was last written to.
+    pub updated_at: Timestamp,
+    /// Its id.
+    pub session_id: SessionId,
+}
+
+impl Mark {
+    /// Returns a session's place.
+    pub fn of(metadata: &Metadata) -> Self {
+        Self {
+            updated_at: metadata.updated_at,
+            session_id: metadata.session_id.clone(),
+        }
+    }
+}
+
+/// A page of sessions, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// The sessions.
+    pub sessions: Vec<Metadata>,
+    /// Sessions that could not be read, and why: they are never just left out.
+    pub unreadable: Vec<(SessionId, Error)>,
+    /// Where the next page begins; `None` on the last one.
+    pub next: Option<Mark>,
+}
+
+impl Store {
+    /// Lists sessions, newest first.
+    pub async fn list(&self, filter: &Filter) -> Result<Listing> {
+        self.check_format().await?;
+        let wanted = Wanted::new(filter);
+        let mut listing = Listing::default();
+        for listed in self.inner.backend.list(Space::Sessions, None, usize::MAX).await? {
+            let Ok(session) = listed.name.parse::<SessionId>() else {
+                continue;
+            };
+            match self.read_listed(&session, &listed).await {
+                Ok(Some(metadata)) if wanted.admits(&metadata) => listing.sessions.push(metadata),
+                Ok(_) => {}
+                Err(error) => listing.unreadable.push((session, error)),
+            }
+        }
+        listing
+            .sessions
+            .sort_by_key(|metadata| Reverse((metadata.updated_at, metadata.session_id.clone())));
+        if let Some(Mark {
+            updated_at,
+            session_id,
+        }) = &filter.after
+        {
+            let mark = (updated_at, session_id);
+            listing
+                .sessions
+                .retain(|metadata| (&metadata.updated_at, &metadata.session_id) < mark);
+        }
+        if filter.limit > 0 && listing.sessions.len() > filter.limit {
+            listing.sessions.truncate(filter.limit);
+            listing.next = listing.sessions.last().map(Mark::of);
+        }
+        Ok(listing)
+    }
+
+    /// Returns the session with the newest entry in a place, leaving out children, digests and archived ones.
+    pub async fn latest(&self, scope: &Scope) -> Result<Option<Session>> {
+        let filter = Filter {
+            scope: Some(scope.clone()),
+            limit: 1,
+            ..Filter::default()
+        };
+        let listing = self.list(&filter).await?;
+        Ok(listing
+            .sessions
+            .into_iter()
+            .next()
+            .map(|metadata| Session::new(self.clone(), metadata.session_id)))
+    }
+
+    /// Returns the ids that begin with some text, at most `limit`, trash included.
+    pub async fn ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<SessionId>> {
+        let listed = self.inner.backend.list(Space::Sessions, None, usize::MAX).await?;
+        let ids = listed
+            .into_iter()
+            .map(|listed| listed.name)
+            .filter(|name| name.starts_with(prefix));
+        Ok(ids.filter_map(|name| name.parse().ok()).take(limit).collect())
+    }
+
+    async fn read_listed(&self, session: &SessionId, listed: &Listed) -> Result<Option<Metadata>> {
+        let backend = &*self.inner.backend;
+        let cached = Fold::cached(backend, session).await?;
+        let reached = cached.as_ref().map(|fold| fold.next);
+        let fold = match cached {
+            Some(fold) if !listed.change.is_empty() && fold.change == listed.change => fold,
+            _ => Fold::load(backend, session).await?,
+        };
+        if fold.next == 0 || fold.purging {
+            return Ok(None);
+        }
+        if reached.is_none_or(|reached| fold.next >= reached + STALE) {
+            // Only a cache; on a read-only disk everybody reads the log instead.
+            let _ = self.cache_metadata(session).await;
+        }
+        Ok(Some(fold.metadata(Some(listed.modified))))
+    }
+}
+
+/// A filter with its paths and texts made ready.
+struct Wanted<'a> {
+    filter: &'a Filter,
+    cwd: Option<String>,
+    project: Option<String>,
+    text: Option<String>,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(filter: &'a Filter) -> Self {
+        let (mut cwd, mut project) = (None, None);
+        match &filter.scope {
+            Some(Scope::Directory(path)) => cwd = Some(canonical(path).display().to_string()),
+            Some(Scope::Project(path)) => project = Some(project_of(&canonical(path)).display().to_string()),
+            None => {}
+        }
+        Self {
+            filter,
+            cwd,
+            project,
+            text: filter.text.as_ref().map(|text| text.to_lowercase()),
+        }
+    }
+
+    fn admits(&self, metadata: &Metadata) -> bool {
+        let filter = self.filter;
+        let has_text = |text: &String| {
+            let places = [
+                metadata.name.as_deref(),
+                metadata.first_prompt.as_deref(),
+                Some(metadata.session_id.as_str()),
+            ];
+            places
+                .into_iter()
+                .flatten()
+                .any(|place| place.to_lowercase().contains(text))
+        };
+        filter.archived.admits(metadata.archived)
+            && filter.trashed.admits(metadata.trashed_at.is_some())
+            && filter.children.admits(metadata.child || metadata.is_checkpoint)
+            && self
+                .cwd
+                .as_ref()
+                .is_none_or(|cwd| metadata.cwd.as_ref() == Some(cwd))
+            && self
+                .project
+                .as_ref()
+                .is_none_or(|project| metadata.project.as_ref() == Some(project))
+            && filter.tag.as_ref().is_none_or(|tag| metadata.tags.contains(tag))
+            && filter
+                .parent
+                .as_ref()
+                .is_none_or(|parent| metadata.parent_id.as_ref() == Some(parent))
+            && self.text.as_ref().is_none_or(has_text)
+    }
+}

@@ -1,0 +1,426 @@
+//! One conversation, held by somebody who reads it or adds to it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::backend::{From, LogKey, LogName, Position};
+use crate::chain::{History, Record, Walk};
+use crate::entry::Entry;
+use crate::error::{Error, Result};
+use crate::fold::{Fold, Leaf};
+use crate::id::{EntryId, SessionId};
+use crate::metadata::Metadata;
+use crate::stamp::Kind;
+use crate::store::Store;
+use crate::ticket::Ticket;
+use crate::writer::{Change, Draft, Lane, Request};
+
+const READ_AHEAD: usize = 4 << 20;
+
+/// One conversation.
+///
+/// A handle that was resumed at an entry keeps its own place: its appends follow on from there, whatever others add
+/// to the session meanwhile. Any other handle appends to the active leaf.
+#[derive(Clone, Debug)]
+pub struct Session {
+    pub(crate) store: Store,
+    pub(crate) id: SessionId,
+    lane: Option<Arc<Lane>>,
+    pub(crate) nonce: Option<Arc<str>>,
+}
+
+/// Which part of a conversation to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Page {
+    /// The newest entries.
+    Last(usize),
+    /// The entries before one that an earlier page gave.
+    Before(EntryId, usize),
+    /// The oldest entries.
+    First(usize),
+    /// The entries after one that an earlier page gave.
+    After(EntryId, usize),
+}
+
+impl Session {
+    pub(crate) fn new(store: Store, id: SessionId) -> Self {
+        Self {
+            store,
+            id,
+            lane: None,
+            nonce: None,
+        }
+    }
+
+    /// Returns the session's id.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Returns the store that it lives in.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Adds an entry. Returns as soon as it is accepted, waiting only while the queue is full.
+    pub async fn append(&self, entry: Entry) -> Result<Ticket> {
+        self.append_all(vec![entry]).await
+    }
+
+    /// Adds an entry if the queue has room for it, without ever waiting.
+    pub fn try_append(&self, entry: Entry) -> Result<Ticket> {
+        self.check_size(&entry)?;
+        let log = self.log(LogName::Messages);
+        self.store
+            .inner
+            .writer
+            .try_submit(&log, self.request(vec![Draft::Entry(entry)]))
+    }
+
+    /// Adds entries, each following the one before, all of them or none.
+    pub async fn append_all(&self, entries: Vec<Entry>) -> Result<Ticket> {
+        entries.iter().try_for_each(|entry| self.check_size(entry))?;
+        self.submit(LogName::Messages, entries.into_iter().map(Draft::Entry).collect())
+            .await
+    }
+
+    /// Adds an entry and changes metadata, both or neither.
+    ///
+    /// The change is made again from the newest metadata whenever somebody else was faster.
+    pub async fn append_and_save(
+        &self,
+        entry: Entry,
+        change: impl FnMut(&mut Metadata) + Send + 'static,
+    ) -> Result<Ticket> {
+        self.check_size(&entry)?;
+        self.submit(
+            LogName::Messages,
+            vec![Draft::Entry(entry), Draft::Change(Box::new(change))],
+        )
+        .await
+    }
+
+    /// Adds an entry to the transcript: the agent's full message stream, apart from the conversation.
+    pub async fn append_transcript(&self, entry: Entry) -> Result<Ticket> {
+        self.check_size(&entry)?;
+        self.submit(LogName::Transcript, vec![Draft::Entry(entry)]).await
+    }
+
+    /// Changes metadata and waits until that is durable. Concurrent changes are never lost: each is made from the
+    /// state that the one before left, here or in another process.
+    pub async fn update(&self, change: impl FnMut(&mut Metadata) + Send + 'static) -> Result<Metadata> {
+        let change: Change = Box::new(change);
+        self.submit(LogName::Messages, vec![Draft::Change(change)])
+            .await?
+            .await?;
+        self.metadata().await
+    }
+
+    /// Makes the conversation what is given: what is new is added, a diverging end becomes a branch of its own, and
+    /// metadata is changed in the same step. Nothing is ever taken out of the log.
+    pub async fn save(
+        &self,
+        messages: &[Entry],
+        change: impl FnMut(&mut Metadata) + Send + 'static,
+    ) -> Result<Ticket> {
+        messages.iter().try_for_each(|entry| self.check_size(entry))?;
+        let present = self.messages().await?;
+        let same = present
+            .entries()
+            .zip(messages)
+            .take_while(|(one, other)| one.as_bytes() == other.as_bytes());
+        let common = same.count();
+        let mut drafts: Vec<Draft> = messages[common..].iter().cloned().map(Draft::Entry).collect();
+        let mut lane = self.lane.clone();
+        if common < present.records.len() {
+            let leaf = match common.checked_sub(1).map(|last| &present.records[last]) {
+                None => Leaf::default(),
+                Some(record) if record.session == self.id => {
+                    self.store.find(&self.id, record.entry.id()).await?.0
+                }
+                Some(record) => Leaf {
+                    position: None,
+                    depth: record.depth,
+                },
+            };
+            if drafts.is_empty() {
+                drafts.push(Draft::Leaf(leaf));
+            }
+            lane = Some(Arc::new(Lane::at(leaf)));
+        }
+        drafts.push(Draft::Change(Box::new(change)));
+        let request = Request {
+            drafts,
+            lane,
+            nonce: self.nonce.clone(),
+        };
+        self.store.request(&self.log(LogName::Messages), request).await
+    }
+
+    /// Returns what is known about the session.
+    pub async fn metadata(&self) -> Result<Metadata> {
+        if !self.store.inner.backend.capabilities().keeps {
+            return Ok(Metadata::new(self.id.clone(), jiff::Timestamp::now()));
+        }
+        self.store.metadata(&self.id).await
+    }
+
+    /// Returns the conversation, inherited entries included, up to this handle's place.
+    pub async fn messages(&self) -> Result<History> {
+        self.walk().await?.collect(usize::MAX).await
+    }
+
+    /// Returns the conversation up to an entry, which may stand on any branch. An unknown one is an error.
+    pub async fn messages_up_to(&self, entry: &EntryId) -> Result<History> {
+        let (leaf, _) = self.store.find(&self.id, entry).await?;
+        self.walk_from(leaf).await?.collect(usize::MAX).await
+    }
+
+    /// Returns part of the conversation. From the end, only that part is read.
+    pub async fn page(&self, page: Page) -> Result<History> {
+        match page {
+            Page::Last(count) => self.walk().await?.collect(count).await,
+            Page::Before(entry, count) => {
+                let (leaf, _) = self.store.find(&self.id, &entry).await?;
+                let mut walk = self.walk_from(leaf).await?;
+                walk.next().await?;
+                walk.collect(count).await
+            }
+            Page::First(count) => self.from_the_front(0, count).await,
+            Page::After(entry, count) => {
+                let (leaf, _) = self.store.find(&self.id, &entry).await?;
+                self.from_the_front(leaf.depth, count).await
+            }
+        }
+    }
+
+    /// Returns entries after a depth, counted from the oldest.
+    async fn from_the_front(&self, after: u64, count: usize) -> Result<History> {
+        let fold = self.store.fold(&self.id).await?;
+        let leaf = self.leaf(&fold);
+        // Where nothing was ever branched off, log order is conversation order and the rest need not be read.
+        let whole =
+            fold.metadata.entry_count == leaf.depth && fold.origin.is_none() && fold.copied_to.is_none();
+        if whole && leaf == fold.leaf {
+            return self.forward(after, count).await;
+        }
+        let mut history = self.walk_from(leaf).await?.collect(usize::MAX).await?;
+        history.records.retain(|record| record.depth > after);
+        history.records.truncate(count);
+        Ok(history)
+    }
+
+    async fn forward(&self, after: u64, count: usize) -> Result<History> {
+        let (log, mut from, mut history) = (self.log(LogName::Messages), after, History::default());
+        // An entry of depth d stands at position d or later: the creation note comes first.
+        while history.records.len() < count {
+            let chunk = self
+                .store
+                .inner
+                .backend
+                .read(&log, From::Position(from), 64 << 10)
+                .await?;
+            if chunk.next == from {
+                break;
+            }
+            from = chunk.next;
+            for line in chunk.lines {
+                let (kind, depth, position) = (line.stamp().kind, line.stamp().depth, line.stamp().position);
+                if kind == Kind::Entry && depth > after && history.records.len() < count {
+                    let session = self.id.clone();
+                    history.records.push(Record {
+                        entry: line.entry(),
+                        session,
+                        position,
+                        depth,
+                    });
+                }
+            }
+        }
+        Ok(history)
+    }
+
+    /// Returns every entry of every branch: inherited ones first, then this log's own in the order they came.
+    pub async fn all_branches(&self) -> Result<Vec<Branched>> {
+        let fold = self.store.fold(&self.id).await?;
+        let mut inherited = History::default();
+        if let Some(origin) = &fold.origin {
+            let leaf = Leaf {
+                position: None,
+                depth: origin.depth,
+            };
+            inherited = self.walk_from(leaf).await?.collect(usize::MAX).await?;
+        }
+        let mut all: Vec<Branched> = Vec::new();
+        for record in inherited.records {
+            let parent = all
+                .last()
+                .map(|before: &Branched| before.record.entry.id().clone());
+            all.push(Branched { record, parent });
+        }
+        let mut from = 0;
+        let log = self.log(LogName::Messages);
+        let mut own: std::collections::HashMap<Position, EntryId> = std::collections::HashMap::new();
+        let mut by_depth: Vec<EntryId> = all
+            .iter()
+            .map(|branched| branched.record.entry.id().clone())
+            .collect();
+        loop {
+            let chunk = self
+                .store
+                .inner
+                .backend
+                .read(&log, From::Position(from), READ_AHEAD)
+                .await?;
+            if chunk.next == from {
+                return Ok(all);
+            }
+            from = chunk.next;
+            for line in chunk.lines {
+                let stamp = line.stamp().clone();
+                if stamp.kind == Kind::Copy {
+                    by_depth.push(stamp.id.clone());
+                }
+                if stamp.kind != Kind::Entry {
+                    continue;
+                }
+                let inherited = || {
+                    by_depth
+                        .get(usize::try_from(stamp.depth).ok()?.checked_sub(2)?)
+                        .cloned()
+                };
+                let parent = match stamp.parent {
+                    Some(parent) => own.get(&parent).cloned(),
+                    None => inherited(),
+                };
+                own.insert(stamp.position, stamp.id.clone());
+                let record = Record {
+                    entry: line.entry(),
+                    session: self.id.clone(),
+                    position: stamp.position,
+                    depth: stamp.depth,
+                };
+                all.push(Branched { record, parent });
+            }
+        }
+    }
+
+    /// Returns the transcript from a position on, and where to go on.
+    pub async fn transcript(&self, from: Position) -> Result<(Vec<Entry>, Position)> {
+        let log = self.log(LogName::Transcript);
+        // As with the conversation: what cannot be written now must not keep anybody from reading.
+        let _ = self.store.inner.writer.settle(&log).await;
+        let chunk = self
+            .store
+            .inner
+            .backend
+            .read(&log, From::Position(from), READ_AHEAD)
+            .await?;
+        Ok((chunk.lines.iter().map(|line| line.entry()).collect(), chunk.next))
+    }
+
+    /// Returns the transcript's file, where the backend has files: what hooks call `transcript_path`.
+    pub fn transcript_path(&self) -> Option<PathBuf> {
+        self.store.inner.backend.path(&self.log(LogName::Transcript))
+    }
+
+    /// Returns a handle whose next append follows an entry. Nothing is written before that append.
+    pub async fn at(&self, entry: &EntryId) -> Result<Session> {
+        let (leaf, _) = self.store.find(&self.id, entry).await?;
+        Ok(Session {
+            lane: Some(Arc::new(Lane::at(leaf))),
+            ..self.clone()
+        })
+    }
+
+    /// Makes an entry the active leaf, so that everybody goes on from there.
+    pub async fn select(&self, entry: &EntryId) -> Result<()> {
+        let (leaf, _) = self.store.find(&self.id, entry).await?;
+        self.submit(LogName::Messages, vec![Draft::Leaf(leaf)])
+            .await?
+            .await
+            .map(drop)
+    }
+
+    /// Puts the session away, or takes it out again: an archived one is not offered by "latest".
+    pub async fn archive(&self, archive: Archive) -> Result<Metadata> {
+        self.update(move |metadata| metadata.archived = archive == Archive::Away)
+            .await
+    }
+
+    /// Waits until everything that readers can see of the conversation is durable.
+    pub async fn settle(&self) -> Result<()> {
+        self.store
+            .inner
+            .writer
+            .settle(&self.log(LogName::Messages))
+            .await?;
+        self.store
+            .inner
+            .backend
+            .settle(&self.log(LogName::Messages))
+            .await
+    }
+
+    pub(crate) async fn walk(&self) -> Result<Walk> {
+        let fold = self.store.fold(&self.id).await?;
+        let leaf = self.leaf(&fold);
+        Ok(Walk::new(self.store.inner.backend.clone(), &self.id, fold, leaf))
+    }
+
+    pub(crate) async fn walk_from(&self, leaf: Leaf) -> Result<Walk> {
+        let fold = self.store.fold(&self.id).await?;
+        Ok(Walk::new(self.store.inner.backend.clone(), &self.id, fold, leaf))
+    }
+
+    /// Returns where this handle's next entry goes.
+    pub(crate) fn leaf(&self, fold: &Fold) -> Leaf {
+        self.lane.as_ref().map_or(fold.leaf, |lane| lane.get())
+    }
+
+    pub(crate) fn log(&self, name: LogName) -> LogKey {
+        LogKey::new(self.id.clone(), name)
+    }
+
+    pub(crate) async fn submit(&self, name: LogName, drafts: Vec<Draft>) -> Result<Ticket> {
+        self.store.request(&self.log(name), self.request(drafts)).await
+    }
+
+    fn request(&self, drafts: Vec<Draft>) -> Request {
+        Request {
+            drafts,
+            lane: self.lane.clone(),
+            nonce: self.nonce.clone(),
+        }
+    }
+
+    fn check_size(&self, entry: &Entry) -> Result<()> {
+        let (size, limit) = (
+            entry.as_bytes().len(),
+            self.store.inner.backend.capabilities().max_record,
+        );
+        if size > limit {
+            Err(Error::TooLarge { size, limit })
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Whether a session is put away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Archive {
+    /// Put it away.
+    Away,
+    /// Take it out again.
+    Back,
+}
+
+/// An entry of any branch, and the one it follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Branched {
+    /// The entry.
+    pub record: Record,
+    /// The entry before it; `None` for a root.
+    pub parent: Option<EntryId>,
+}

@@ -1,0 +1,433 @@
+//! All sessions of one place.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::backend::{Backend, Durability, Expect, Key, LogKey, LogName, Put};
+use crate::chain;
+use crate::error::{Error, Result};
+use crate::fold::Fold;
+use crate::health::{Event, Health};
+use crate::id::{EntryId, SessionId};
+use crate::metadata::Metadata;
+use crate::note::{Note, Origin};
+use crate::session::Session;
+use crate::writer::{Draft, Limits, Request, Writer};
+
+/// The newest format of a store that this program knows.
+pub const FORMAT: u32 = 1;
+
+/// How a store behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What an acknowledgement means.
+    pub durability: Durability,
+    /// How much may wait to be written.
+    pub limits: Limits,
+    /// How long [`Store::close`] waits for what is still being written.
+    pub close_within: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Synced,
+            limits: Limits::default(),
+            close_within: Duration::from_secs(30),
+        }
+    }
+}
+
+/// All sessions of one place. Cheap to clone; the clones share one writer.
+///
+/// # Example
+///
+/// ```
+/// use rethread_store::{Entry, MemoryBackend, NewSession, Options, Store};
+///
+/// # pollster::block_on(async {
+/// let store = Store::new(MemoryBackend::default(), Options::default());
+/// let session = store.create(NewSession::default()).await?;
+/// session.append(Entry::parse(r#"{"role":"user","content":"hello"}"#)?).await?.await?;
+///
+/// let again = store.open(session.id()).await?;
+/// assert_eq!(again.messages().await?.records.len(), 1);
+/// store.close()?;
+/// # Ok::<(), rethread_store::Error>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Store {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) writer: Writer,
+    options: Options,
+}
+
+/// What is known of a session before it begins.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct NewSession {
+    /// Its id; a new one if none is given.
+    pub id: Option<SessionId>,
+    /// Its working directory, made canonical where it exists.
+    pub cwd: Option<PathBuf>,
+    /// A person's name for it.
+    pub name: Option<String>,
+    /// The model that answers.
+    pub model: Option<String>,
+    /// Who serves the model.
+    pub provider: Option<String>,
+    /// The agent that it belongs to.
+    pub agent_name: Option<String>,
+    /// Labels.
+    pub tags: Vec<String>,
+}
+
+impl NewSession {
+    /// Returns a session that begins in a directory.
+    pub fn at(cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            cwd: Some(cwd.into()),
+            ..Self::default()
+        }
+    }
+
+    /// Sets the id.
+    pub fn id(mut self, id: SessionId) -> Self {
+        self.id = Some(id);
+        self
+    }
+
+    /// Sets the name.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets the model.
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    fn metadata(self) -> Metadata {
+        let id = self.id.unwrap_or_else(SessionId::generate);
+        let mut metadata = Metadata::new(id, Timestamp::now());
+        let cwd = self.cwd.map(|cwd| canonical(&cwd));
+        metadata.project = cwd.as_deref().map(|cwd| project_of(cwd).display().to_string());
+        metadata.cwd = cwd.map(|cwd| cwd.display().to_string());
+        metadata.name = self.name;
+        metadata.model = self.model;
+        metadata.provider = self.provider;
+        metadata.agent_name = self.agent_name;
+        metadata.tags = self.tags;
+        metadata
+    }
+}
+
+impl Store {
+    /// Opens the sessions of a backend. Nothing is read or written yet.
+    pub fn new(backend: impl Backend + 'static, options: Options) -> Self {
+        Self::on(Arc::new(backend), options)
+    }
+
+    /// Opens the sessions of a shared backend.
+    pub fn on(backend: Arc<dyn Backend>, options: Options) -> Self {
+        let writer = Writer::new(backend.clone(), options.durability, options.limits.clone());
+        Self {
+            inner: Arc::new(Inner {
+                backend,
+                writer,
+                options,
+            }),
+        }
+    }
+
+    /// Returns the backend, for what is not about sessions.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.inner.backend
+    }
+
+    /// Begins a session and waits until that is durable. An id that is taken, even by a session in the trash, is an
+    /// error.
+    pub async fn create(&self, new: NewSession) -> Result<Session> {
+        self.create_with(new.metadata(), None).await
+    }
+
+    pub(crate) async fn create_with(&self, metadata: Metadata, origin: Option<Origin>) -> Result<Session> {
+        self.claim_format().await?;
+        let id = metadata.session_id.clone();
+        let blank = Metadata::new(id.clone(), metadata.created_at);
+        let mut set = blank.changes_to(&metadata);
+        if let Some(prompt) = &metadata.first_prompt {
+            set.insert("first_prompt".into(), prompt.clone().into());
+        }
+        let note = Note::Created {
+            at: metadata.created_at,
+            set,
+            origin,
+        };
+        let session = Session::new(self.clone(), id);
+        session
+            .submit(LogName::Messages, vec![Draft::Note(note)])
+            .await?
+            .await?;
+        Ok(session)
+    }
+
+    /// Returns a session, or `None` if there is no such one. One in the trash is an error.
+    pub async fn load(&self, id: &SessionId) -> Result<Option<Session>> {
+        self.check_format().await?;
+        let fold = self.fold(id).await?;
+        if fold.purging || (fold.next == 0 && self.inner.backend.capabilities().keeps) {
+            return Ok(None);
+        }
+        match fold.metadata.trashed_at {
+            Some(_) => Err(Error::Trashed(id.clone())),
+            None => Ok(Some(Session::new(self.clone(), id.clone()))),
+        }
+    }
+
+    /// Returns a session; that there is none is an error.
+    pub async fn open(&self, id: &SessionId) -> Result<Session> {
+        self.load(id)
+            .await?
+            .ok_or_else(|| Error::SessionNotFound(id.clone()))
+    }
+
+    /// Returns a session's metadata, whether it is in the trash or not.
+    pub async fn metadata(&self, id: &SessionId) -> Result<Metadata> {
+        let fold = self.fold(id).await?;
+        if fold.next == 0 || fold.purging {
+            return Err(Error::SessionNotFound(id.clone()));
+        }
+        let modified = match fold.timeless {
+            true => self.inner.backend.stat(id).await?.map(|listed| listed.modified),
+            false => None,
+        };
+        Ok(fold.metadata(modified))
+    }
+
+    /// Reads a session's state, with what this store has accepted for it.
+    pub(crate) async fn fold(&self, id: &SessionId) -> Result<Fold> {
+        // What cannot be written now must not keep anybody from reading; `health` tells of it.
+        let _ = self
+            .inner
+            .writer
+            .settle(&LogKey::new(id.clone(), LogName::Messages))
+            .await;
+        Fold::load(&*self.inner.backend, id).await
+    }
+
+    /// Picks up a session: the latest or a given one, at its end or at an entry, in place or as a fork.
+    pub async fn resume(&self, resume: Resume) -> Result<Session> {
+        let session = match &resume.which {
+            Which::Latest(scope) => {
+                let place = scope.path().to_owned();
+                self.latest(scope).await?.ok_or(Error::NothingToContinue(place))?
+            }
+            Which::Id(id) => self.open(id).await?,
+        };
+        match (resume.fork, resume.at) {
+            (None, None) => Ok(session),
+            (None, Some(at)) => session.at(&at).await,
+            (Some(mut fork), at) => {
+                fork.at = at.or(fork.at);
+                session.fork(fork).await
+            }
+        }
+    }
+
+    pub(crate) async fn find(
+        &self,
+        session: &SessionId,
+        id: &EntryId,
+    ) -> Result<(crate::fold::Leaf, chain::Record)> {
+        let fold = self.fold(session).await?;
+        chain::find(&self.inner.backend, session, &fold, id).await
+    }
+
+    /// Waits until everything accepted so far is durable, or says what is in the way.
+    pub async fn flush(&self) -> Result<()> {
+        self.inner.writer.flush().await
+    }
+
+    /// Stops accepting, makes everything accepted durable, and returns how that went, within
+    /// [`Options::close_within`]. Calling it again gives the same answer.
+    pub fn close(&self) -> Result<()> {
+        let touched = self.inner.writer.take_touched();
+        let result = self.inner.writer.close(self.inner.options.close_within);
+        let touched = touched.into_iter().chain(self.inner.writer.take_touched());
+        if result.is_ok() {
+            for session in touched {
+                // Only a cache; whoever misses it reads the log.
+                let _ = pollster::block_on(self.cache_metadata(&session));
+            }
+        }
+        result
+    }
+
+    /// Says whether writes get through.
+    pub fn health(&self) -> Health {
+        self.inner.writer.health()
+    }
+
+    /// Returns what goes wrong, and right again, from now on.
+    pub fn events(&self) -> async_channel::Receiver<Event> {
+        self.inner.writer.subscribe()
+    }
+
+    /// Writes a session's cached metadata, unless it is up to date.
+    pub(crate) async fn cache_metadata(&self, id: &SessionId) -> Result<Fold> {
+        let backend = &*self.inner.backend;
+        // Taken before the log is read: should it grow meanwhile, the cache merely looks older than it is.
+        let change = backend
+            .stat(id)
+            .await?
+            .map(|listed| listed.change)
+            .unwrap_or_default();
+        let mut fold = Fold::load(backend, id).await?;
+        if fold.next > 0 && !fold.purging && fold.change != change {
+            fold.change = change;
+            backend
+                .put(&Key::metadata(id), &fold.to_document(), Expect::Any)
+                .await?;
+        }
+        Ok(fold)
+    }
+
+    /// Makes sure that this program knows the store's format.
+    pub(crate) async fn check_format(&self) -> Result<()> {
+        match self.inner.backend.get(&Key::format()).await? {
+            Some(document) => check_format(&document.bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// Says which format the store has, before the first write to it.
+    pub(crate) async fn claim_format(&self) -> Result<()> {
+        let backend = &*self.inner.backend;
+        if let Some(document) = backend.get(&Key::format()).await? {
+            return check_format(&document.bytes);
+        }
+        let ours = format!("{{\"rethread\":{FORMAT}}}\n");
+        match backend
+            .put(&Key::format(), ours.as_bytes(), Expect::Absent)
+            .await?
+        {
+            Put::Conflict(Some(document)) => check_format(&document.bytes),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) async fn request(&self, log: &LogKey, request: Request) -> Result<crate::Ticket> {
+        self.inner.writer.submit(log, request).await
+    }
+}
+
+/// What to pick up again.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Resume {
+    /// Which session.
+    pub which: Which,
+    /// After which entry; its end if none is given.
+    pub at: Option<EntryId>,
+    /// As a fork, and how; in place if not given.
+    pub fork: Option<crate::fork::Fork>,
+}
+
+impl Resume {
+    /// Goes on with the latest session of a directory.
+    pub fn latest(cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            which: Which::Latest(Scope::Directory(cwd.into())),
+            at: None,
+            fork: None,
+        }
+    }
+
+    /// Goes on with a given session.
+    pub fn session(id: SessionId) -> Self {
+        Self {
+            which: Which::Id(id),
+            at: None,
+            fork: None,
+        }
+    }
+
+    /// Goes on after an entry.
+    pub fn at(mut self, entry: EntryId) -> Self {
+        self.at = Some(entry);
+        self
+    }
+
+    /// Goes on in a fork.
+    pub fn forked(mut self, fork: crate::fork::Fork) -> Self {
+        self.fork = Some(fork);
+        self
+    }
+}
+
+/// Which session to pick up.
+#[derive(Clone, Debug)]
+pub enum Which {
+    /// The one with the newest entry.
+    Latest(Scope),
+    /// This one.
+    Id(SessionId),
+}
+
+/// Where "latest" looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Sessions of exactly this working directory.
+    Directory(PathBuf),
+    /// Sessions of the whole repository that the directory is in.
+    Project(PathBuf),
+}
+
+impl Scope {
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Scope::Directory(path) | Scope::Project(path) => path,
+        }
+    }
+}
+
+/// Returns a directory without links and dots, or as it is if it is not there.
+pub(crate) fn canonical(path: &Path) -> PathBuf {
+    path.canonicalize()
+        .or_else(|_| std::path::absolute(path))
+        .unwrap_or_else(|_| path.to_owned())
+}
+
+/// Returns the repository that a directory is in, else the directory itself.
+pub(crate) fn project_of(cwd: &Path) -> PathBuf {
+    let is_root = |folder: &&Path| folder.join(".git").try_exists().unwrap_or(false);
+    cwd.ancestors().find(is_root).unwrap_or(cwd).to_owned()
+}
+
+fn check_format(document: &[u8]) -> Result<()> {
+    #[derive(serde::Deserialize)]
+    struct Format {
+        rethread: u32,
+    }
+    let found = String::from_utf8_lossy(document).trim().to_owned();
+    match serde_json::from_str(&found) {
+        Ok(Format { rethread }) if rethread <= FORMAT => Ok(()),
+        Ok(Format { rethread }) => Err(Error::NewerFormat {
+            found: rethread.to_string(),
+            known: FORMAT,
+        }),
+        Err(_) => Err(Error::NewerFormat { found, known: FORMAT }),
+    }
+}

@@ -1,0 +1,67 @@
+//! The promise that an append hands out.
+
+use std::future::IntoFuture;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::backend::{Durability, Position};
+use crate::error::{Error, Result};
+use crate::id::EntryId;
+
+/// What an append will have become. Await it, or [`wait`](Ticket::wait), to know that the entry is as durable as the
+/// store was asked to make it; drop it to fire and forget: an error still shows in `health`, `flush` and `close`.
+///
+/// It stays open as long as the store keeps trying, for instance while the disk is full.
+#[derive(Debug)]
+#[must_use = "an append is durable only when its ticket says so; drop it explicitly to fire and forget"]
+pub struct Ticket {
+    receiver: oneshot::Receiver<Result<Ack>>,
+}
+
+/// What became of an append.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// Where each record of the append stands, in order.
+    pub records: Vec<Placed>,
+    /// How durable they are.
+    pub durability: Durability,
+}
+
+/// Where a record stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The record's id.
+    pub id: EntryId,
+    /// Its position in its log.
+    pub position: Position,
+}
+
+impl Ticket {
+    pub(crate) fn new() -> (oneshot::Sender<Result<Ack>>, Self) {
+        let (sender, receiver) = oneshot::channel();
+        (sender, Self { receiver })
+    }
+
+    /// Waits on this thread until the append is done.
+    pub fn wait(self) -> Result<Ack> {
+        self.receiver.recv().unwrap_or(Err(Error::Closed))
+    }
+
+    /// Waits for some time; `None` if it is not done by then, and the ticket can be waited for again.
+    pub fn wait_for(&self, patience: Duration) -> Option<Result<Ack>> {
+        match self.receiver.recv_timeout(patience) {
+            Ok(done) => Some(done),
+            Err(oneshot::RecvTimeoutError::Timeout) => None,
+            Err(oneshot::RecvTimeoutError::Disconnected) => Some(Err(Error::Closed)),
+        }
+    }
+}
+
+impl IntoFuture for Ticket {
+    type Output = Result<Ack>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { self.receiver.await.unwrap_or(Err(Error::Closed)) })
+    }
+}

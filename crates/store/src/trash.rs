@@ -1,0 +1,96 @@
+//! Taking sessions away: to the trash, back from it, and for good.
+
+use jiff::Timestamp;
+
+use crate::backend::{LogName, Space, Target};
+use crate::error::{Error, Result};
+use crate::fold::Fold;
+use crate::id::SessionId;
+use crate::note::Note;
+use crate::session::Session;
+use crate::store::Store;
+use crate::writer::Draft;
+
+impl Store {
+    /// Moves a session to the trash. Returns whether there was one. Its forks go on reading through the trash.
+    pub async fn delete(&self, id: &SessionId) -> Result<bool> {
+        self.check_format().await?;
+        let fold = self.fold(id).await?;
+        if fold.next == 0 || fold.purging {
+            return Ok(false);
+        }
+        if fold.metadata.trashed_at.is_none() {
+            self.note(id, Note::Trashed { at: Timestamp::now() }).await?;
+        }
+        Ok(true)
+    }
+
+    /// Takes a session out of the trash.
+    pub async fn restore(&self, id: &SessionId) -> Result<Session> {
+        self.check_format().await?;
+        let fold = self.fold(id).await?;
+        if fold.next == 0 || fold.purging {
+            return Err(Error::SessionNotFound(id.clone()));
+        }
+        if fold.metadata.trashed_at.is_some() {
+            self.note(id, Note::Restored { at: Timestamp::now() }).await?;
+        }
+        Ok(Session::new(self.clone(), id.clone()))
+    }
+
+    /// Removes a session for good. Returns whether there was one. Attached forks get copies of what they inherit
+    /// first; if that fails, nothing is removed.
+    pub async fn purge(&self, id: &SessionId) -> Result<bool> {
+        self.check_format().await?;
+        let fold = self.fold(id).await?;
+        if fold.next == 0 {
+            return self.inner.backend.remove(&Target::Session(id.clone())).await;
+        }
+        if !fold.purging {
+            // From here on nobody can add to it or fork it, and an interrupted purge is finished by the next one.
+            self.note(id, Note::Purging { at: Timestamp::now() }).await?;
+        }
+        if let Err(error) = self.materialize_forks_of(id).await {
+            // The forks still need it, so it comes back as it was.
+            self.note(id, Note::Restored { at: Timestamp::now() }).await?;
+            if let Some(at) = fold.metadata.trashed_at {
+                self.note(id, Note::Trashed { at }).await?;
+            }
+            return Err(error);
+        }
+        let removed = self.inner.backend.remove(&Target::Session(id.clone())).await?;
+        self.inner.writer.forget(id);
+        Ok(removed)
+    }
+
+    async fn materialize_forks_of(&self, id: &SessionId) -> Result<()> {
+        for fork in self.forks_of(id).await? {
+            Session::new(self.clone(), fork).materialize().await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the sessions whose inherited history begins in this one.
+    async fn forks_of(&self, id: &SessionId) -> Result<Vec<SessionId>> {
+        let mut forks = Vec::new();
+        for listed in self.inner.backend.list(Space::Sessions, None, usize::MAX).await? {
+            let Ok(session) = listed.name.parse::<SessionId>() else {
+                continue;
+            };
+            let fold = Fold::load(&*self.inner.backend, &session).await?;
+            if !fold.purging && fold.origin.is_some_and(|origin| origin.session == *id) {
+                forks.push(session);
+            }
+        }
+        Ok(forks)
+    }
+
+    async fn note(&self, id: &SessionId, note: Note) -> Result<()> {
+        let session = Session::new(self.clone(), id.clone());
+        session
+            .submit(LogName::Messages, vec![Draft::Note(note)])
+            .await?
+            .await
+            .map(drop)
+    }
+}

@@ -1,0 +1,663 @@
+//! The threads that write, and the queues before them.
+//!
+//! An append goes to its log's queue and returns a ticket. A small pool of threads takes logs that have work, one
+//! owner per log, and writes everything that waits for it as one batch with one sync: the busier a log, the larger
+//! its batches. A log that cannot be written is parked with its records and tried again; no other log waits for it.
+
+mod compose;
+mod head;
+mod operation;
+mod queue;
+mod worker;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use event_listener::{Event as Signal, listener};
+
+pub(crate) use self::head::Lane;
+pub(crate) use self::operation::{Change, Draft, Operation};
+use self::queue::{Batch, Queue};
+use crate::backend::{Backend, Durability, LogKey, LogName};
+use crate::error::{Error, Result};
+use crate::health::{Event, Health, Trouble};
+use crate::id::SessionId;
+use crate::ticket::Ticket;
+
+/// How long written records may stay unsynced.
+const SYNC_WITHIN: Duration = Duration::from_millis(900);
+/// How many logs are remembered when nothing happens on them.
+const MAX_IDLE: usize = 1024;
+
+/// How much may wait, how many threads write, and what an acknowledgement means.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Operations that may wait for one log.
+    pub operations: usize,
+    /// Bytes that may wait for one log.
+    pub bytes: usize,
+    /// Bytes that may wait in all.
+    pub total_bytes: usize,
+    /// Writing threads.
+    pub threads: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            operations: 256,
+            bytes: 16 << 20,
+            total_bytes: 64 << 20,
+            threads: 8,
+        }
+    }
+}
+
+/// The writers of one store.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    closed: Mutex<Option<Result<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    backend: Arc<dyn Backend>,
+    durability: Durability,
+    limits: Limits,
+    state: Mutex<State>,
+    /// There is work.
+    work: Condvar,
+    /// There is room in a queue.
+    room: Signal,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queues: HashMap<LogKey, Queue>,
+    ready: VecDeque<LogKey>,
+    /// Logs that are parked or not synced: the only ones a clock matters to.
+    watched: HashSet<LogKey>,
+    bytes: usize,
+    threads: usize,
+    idle_threads: usize,
+    /// No more operations are accepted.
+    closing: bool,
+    /// Threads end when they have nothing to do.
+    ending: bool,
+    subscribers: Vec<async_channel::Sender<Event>>,
+    /// Sessions whose cached metadata is older than their log.
+    touched: HashSet<SessionId>,
+}
+
+impl Writer {
+    pub(crate) fn new(backend: Arc<dyn Backend>, durability: Durability, limits: Limits) -> Self {
+        let shared = Shared {
+            backend,
+            durability,
+            limits,
+            state: Mutex::default(),
+            work: Condvar::new(),
+            room: Signal::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
+            threads: Mutex::default(),
+            closed: Mutex::default(),
+        }
+    }
+
+    /// Queues an operation, waiting for room if there is none.
+    pub(crate) async fn submit(&self, log: &LogKey, request: Request) -> Result<Ticket> {
+        let (mut operation, ticket) = request.into_operation();
+        loop {
+            listener!(self.shared.room => room);
+            match self.accept(log, operation) {
+                Ok(()) => return Ok(ticket),
+                Err((refused, Error::Full(_))) => operation = refused,
+                Err((_, error)) => return Err(error),
+            }
+            room.await;
+        }
+    }
+
+    /// Queues an operation, or says that there is no room.
+    pub(crate) fn try_submit(&self, log: &LogKey, request: Request) -> Result<Ticket> {
+        let (operation, ticket) = request.into_operation();
+        self.accept(log, operation)
+            .map(|()| ticket)
+            .map_err(|(_, error)| error)
+    }
+
+    fn accept(&self, log: &LogKey, operation: Operation) -> Result<(), (Operation, Error)> {
+        let mut state = self.shared.state();
+        if state.closing {
+            return Err((operation, Error::Closed));
+        }
+        let (size, limits) = (operation.size(), &self.shared.limits);
+        let total = state.bytes;
+        let queue = state.queues.entry(log.clone()).or_default();
+        // What is larger than the limit itself passes through an empty queue, or it would never pass.
+        let fits =
+            queue.records == 0 || (queue.records < limits.operations && queue.bytes + size <= limits.bytes);
+        if !operation.is_barrier() && (!fits || (total > 0 && total + size > limits.total_bytes)) {
+            return Err((operation, Error::Full(log.clone())));
+        }
+        if !operation.is_barrier() {
+            queue.records += 1;
+            queue.bytes += size;
+            state.bytes += size;
+        }
+        let queue = state.queues.entry(log.clone()).or_default();
+        queue.waiting.push_back(operation);
+        state.make_ready(log);
+        drop(state);
+        self.shared.work.notify_one();
+        self.ensure_threads();
+        Ok(())
+    }
+
+    /// Threads are started when there is work and none is free, so that a store that only reads has none.
+    fn ensure_threads(&self) {
+        let mut state = self.shared.state();
+        if state.idle_threads > 0
+            || state.threads >= self.shared.limits.threads.max(1)
+            || state.ready.is_empty()
+        {
+            return;
+        }
+        let shared = self.shared.clone();
+        let thread = std::thread::Builder::new()
+            .name("rethread-writer".into())
+            .spawn(move || shared.run());
+        if let Ok(thread) = thread {
+            state.threads += 1;
+            self.threads
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(thread);
+        } else if state.threads == 0 {
+            // No thread at all to be had: do the work here rather than never.
+            drop(state);
+            self.shared.run_once();
+        }
+    }
+
+    /// Waits until everything accepted so far is durable.
+    pub(crate) async fn flush(&self) -> Result<()> {
+        let logs: Vec<LogKey> = {
+            let state = self.shared.state();
+            state
+                .queues
+                .iter()
+                .filter(|(_, queue)| !queue.is_idle())
+                .map(|(log, _)| log.clone())
+                .collect()
+        };
+        let mut result = Ok(());
+        let mut tickets = Vec::new();
+        for log in logs {
+            match self.barrier(&log) {
+                Ok(ticket) => tickets.push(ticket),
+                Err(error) => result = result.and(Err(error)),
+            }
+        }
+        for ticket in tickets {
+            result = result.and(ticket.await.map(drop));
+        }
+        result
+    }
+
+    /// Waits until what was accepted for one log is in, or cannot be got in for now.
+    pub(crate) async fn settle(&self, log: &LogKey) -> Result<()> {
+        let busy = self
+            .shared
+            .state()
+            .queues
+            .get(log)
+            .is_some_and(|queue| queue.has_work() || queue.owned);
+        if !busy {
+            return Ok(());
+        }
+        self.barrier(log)?.await.map(drop)
+    }
+
+    fn barrier(&self, log: &LogKey) -> Result<Ticket> {
+        let (operation, ticket) = Request::default().into_operation();
+        let mut state = self.shared.state();
+        let queue = state.queues.entry(log.clone()).or_default();
+        if let Some(failing) = queue.trouble() {
+            return Err(failing.error.clone());
+        }
+        if state.ending {
+            return Err(Error::Closed);
+        }
+        let queue = state.queues.entry(log.clone()).or_default();
+        queue.waiting.push_back(operation);
+        state.make_ready(log);
+        drop(state);
+        self.shared.work.notify_one();
+        self.ensure_threads();
+        Ok(ticket)
+    }
+
+    /// Stops accepting, writes what was accepted, and ends the threads, within a deadline.
+    ///
+    /// The answer is that of the first call.
+    pub(crate) fn close(&self, deadline: Duration) -> Result<()> {
+        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(result) = &*closed {
+            return result.clone();
+        }
+        let until = Instant::now() + deadline;
+        self.shared.state().closing = true;
+        let mut result = pollster::block_on(self.flush());
+        while result.is_err() && Instant::now() < until {
+            std::thread::sleep(
+                Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())),
+            );
+            result = pollster::block_on(self.flush());
+        }
+        let abandoned = self.shared.abandon();
+        if let Some(error) = abandoned {
+            result = result.and(Err(error.clone())).map_err(|_| error);
+        }
+        self.shared.work.notify_all();
+        for thread in self
+            .threads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .drain(..)
+        {
+            while !thread.is_finished() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            if thread.is_finished() {
+                // A thread that panicked has answered its tickets by dropping them.
+                let _ = thread.join();
+            }
+        }
+        *closed = Some(result.clone());
+        result
+    }
+
+    /// Says how the writers are doing.
+    pub(crate) fn health(&self) -> Health {
+        let state = self.shared.state();
+        let trouble =
+            |(log, queue): (&LogKey, &Queue)| queue.trouble().map(|failing| trouble(log, failing, queue));
+        Health {
+            failing: state.queues.iter().filter_map(trouble).collect(),
+            queued: state.queues.values().map(|queue| queue.records).sum(),
+            queued_bytes: state.bytes,
+        }
+    }
+
+    /// Returns a channel of everything that happens from now on.
+    pub(crate) fn subscribe(&self) -> async_channel::Receiver<Event> {
+        let (sender, receiver) = async_channel::unbounded();
+        self.shared.state().subscribers.push(sender);
+        receiver
+    }
+
+    /// Returns the sessions that were written to since the last call.
+    pub(crate) fn take_touched(&self) -> Vec<SessionId> {
+        self.shared.state().touched.drain().collect()
+    }
+
+    /// Forgets what is known of a session's logs.
+    pub(crate) fn forget(&self, session: &SessionId) {
+        let mut state = self.shared.state();
+        for name in LogName::ALL {
+            if let Some(queue) = state.queues.get_mut(&LogKey::new(session.clone(), name))
+                && queue.is_idle()
+            {
+                queue.head = None;
+            }
+        }
+        state.touched.remove(session);
+    }
+}
+
+/// What to append, and on whose behalf.
+#[derive(Default)]
+pub(crate) struct Request {
+    pub(crate) drafts: Vec<Draft>,
+    pub(crate) lane: Option<Arc<Lane>>,
+    pub(crate) nonce: Option<Arc<str>>,
+}
+
+impl Request {
+    fn into_operation(self) -> (Operation, Ticket) {
+        let (reply, ticket) = Ticket::new();
+        let Request { drafts, lane, nonce } = self;
+        (
+            Operation {
+                drafts,
+                lane,
+                nonce,
+                reply,
+            },
+            ticket,
+        )
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        loop {
+            let mut state = self.state();
+            let (log, job) = loop {
+                if let Some(job) = state.next_job(self.limits.bytes) {
+                    break job;
+                }
+                if state.ending {
+                    state.threads -= 1;
+                    return;
+                }
+                let pause = state.next_alarm().map_or(Duration::from_secs(3600), |at| {
+                    at.saturating_duration_since(Instant::now())
+                        .max(Duration::from_micros(100))
+                });
+                state.idle_threads += 1;
+                let waited = self.work.wait_timeout(state, pause);
+                state = waited
+                    .map(|(state, _)| state)
+                    .unwrap_or_else(|poisoned| poisoned.into_inner().0);
+                state.idle_threads -= 1;
+            };
+            if !state.ready.is_empty() {
+                self.work.notify_one();
+            }
+            drop(state);
+            self.work_on(&log, job);
+        }
+    }
+
+    fn run_once(&self) {
+        while let Some((log, job)) = { self.state().next_job(self.limits.bytes) } {
+            self.work_on(&log, job);
+        }
+    }
+
+    fn work_on(&self, log: &LogKey, job: Job) {
+        match job {
+            Job::Sync => {
+                let done = pollster::block_on(self.backend.settle(log));
+                self.synced(log, done);
+            }
+            Job::Write {
+                head,
+                batch,
+                unsynced,
+            } => {
+                let work = worker::write(&*self.backend, log, head, batch, self.durability, unsynced);
+                self.written(log, pollster::block_on(work));
+            }
+        }
+        self.work.notify_one();
+    }
+
+    fn synced(&self, log: &LogKey, done: Result<()>) {
+        let mut state = self.state();
+        let Some(queue) = state.queues.get_mut(log) else {
+            return;
+        };
+        queue.owned = false;
+        match done {
+            Ok(()) => {
+                queue.unsynced = None;
+                state.recovered(log);
+            }
+            Err(error) => state.failed(log, error),
+        }
+        state.watch(log);
+        state.make_ready(log);
+    }
+
+    fn written(&self, log: &LogKey, outcome: worker::Outcome) {
+        let mut state = self.state();
+        if outcome.wrote && log.name == LogName::Messages {
+            state.touched.insert(log.session.clone());
+        }
+        for damage in outcome.found {
+            state.tell(Event::SetAside(log.clone(), damage));
+        }
+        let Some(queue) = state.queues.get_mut(log) else {
+            return;
+        };
+        queue.owned = false;
+        queue.head = outcome.head;
+        queue.unsynced = match (outcome.unsynced, queue.unsynced) {
+            (true, since) => Some(since.unwrap_or_else(Instant::now)),
+            (false, _) => None,
+        };
+        for operation in outcome.postponed.into_iter().rev() {
+            queue.waiting.push_front(operation);
+        }
+        match outcome.retry {
+            None => state.recovered(log),
+            Some((batch, error)) => {
+                queue.stuck = Some(batch);
+                state.failed(log, error);
+            }
+        }
+        state.recount(log);
+        state.watch(log);
+        state.make_ready(log);
+        state.forget_idle();
+        drop(state);
+        self.room.notify(usize::MAX);
+    }
+
+    /// Gives up what could not be written, and lets the threads end.
+    fn abandon(&self) -> Option<Error> {
+        let mut state = self.state();
+        state.ending = true;
+        let mut first = None;
+        let logs: Vec<LogKey> = state.queues.keys().cloned().collect();
+        for log in logs {
+            let Some(queue) = state.queues.get_mut(&log) else {
+                continue;
+            };
+            let stuck = queue
+                .stuck
+                .take()
+                .map(|batch| batch.operations)
+                .unwrap_or_default();
+            let operations: Vec<Operation> = stuck.into_iter().chain(queue.waiting.drain(..)).collect();
+            let records = operations
+                .iter()
+                .filter(|operation| !operation.is_barrier())
+                .count();
+            let records = if queue.owned { queue.records } else { records };
+            if records > 0 || queue.unsynced.is_some() {
+                let error = match queue.trouble() {
+                    Some(failing) => failing.error.clone(),
+                    None => Error::Abandoned {
+                        log: log.clone(),
+                        records,
+                    },
+                };
+                operations
+                    .into_iter()
+                    .for_each(|operation| operation.fail(&error));
+                state.tell(Event::Abandoned(log, error.clone()));
+                first.get_or_insert(error);
+            }
+        }
+        first
+    }
+}
+
+enum Job {
+    Write {
+        head: Option<head::Head>,
+        batch: Batch,
+        unsynced: bool,
+    },
+    Sync,
+}
+
+impl State {
+    /// Puts a log into the line of those with work, unless it is owned, parked or there already.
+    fn make_ready(&mut self, log: &LogKey) {
+        if let Some(queue) = self.queues.get_mut(log)
+            && queue.has_work()
+            && !queue.owned
+            && !queue.listed
+            && queue.parked_until.is_none()
+        {
+            queue.listed = true;
+            self.ready.push_back(log.clone());
+        }
+    }
+
+    fn next_job(&mut self, max_bytes: usize) -> Option<(LogKey, Job)> {
+        self.wake_parked();
+        if let Some(log) = self.ready.pop_front() {
+            let queue = self.queues.get_mut(&log)?;
+            queue.listed = false;
+            queue.owned = true;
+            let batch = queue.stuck.take().unwrap_or_else(|| queue.take_batch(max_bytes));
+            let job = Job::Write {
+                head: queue.head.take(),
+                batch,
+                unsynced: queue.unsynced.is_some(),
+            };
+            return Some((log, job));
+        }
+        let now = Instant::now();
+        let due = |queue: &Queue| {
+            let free = !queue.owned && !queue.has_work() && queue.parked_until.is_none();
+            free && queue.unsynced.is_some_and(|since| since + SYNC_WITHIN <= now)
+        };
+        let log = self
+            .watched
+            .iter()
+            .find(|log| self.queues.get(log).is_some_and(due))?
+            .clone();
+        self.queues.get_mut(&log)?.owned = true;
+        Some((log, Job::Sync))
+    }
+
+    fn wake_parked(&mut self) {
+        let now = Instant::now();
+        let due = |queue: &Queue| queue.parked_until.is_some_and(|until| until <= now) && !queue.owned;
+        let due = |log: &&LogKey| self.queues.get(log).is_some_and(due);
+        let logs: Vec<LogKey> = self.watched.iter().filter(due).cloned().collect();
+        for log in logs {
+            if let Some(queue) = self.queues.get_mut(&log) {
+                queue.parked_until = None;
+            }
+            self.make_ready(&log);
+        }
+    }
+
+    fn next_alarm(&self) -> Option<Instant> {
+        let alarm = |queue: &Queue| {
+            let sync = queue.unsynced.map(|since| since + SYNC_WITHIN);
+            if queue.owned {
+                None
+            } else {
+                queue.parked_until.or(sync)
+            }
+        };
+        self.watched
+            .iter()
+            .filter_map(|log| self.queues.get(log).and_then(alarm))
+            .min()
+    }
+
+    fn watch(&mut self, log: &LogKey) {
+        let timed = |queue: &Queue| queue.parked_until.is_some() || queue.unsynced.is_some();
+        if self.queues.get(log).is_some_and(timed) {
+            self.watched.insert(log.clone());
+        } else {
+            self.watched.remove(log);
+        }
+    }
+
+    fn recovered(&mut self, log: &LogKey) {
+        let Some(queue) = self.queues.get_mut(log) else {
+            return;
+        };
+        if queue.failing.take().is_some_and(|failing| failing.announced) {
+            self.tell(Event::Recovered(log.clone()));
+        }
+    }
+
+    fn failed(&mut self, log: &LogKey, error: Error) {
+        let Some(queue) = self.queues.get_mut(log) else {
+            return;
+        };
+        let first = queue.note_failure(error);
+        let Some(failing) = queue.trouble().cloned() else {
+            return;
+        };
+        // Who waits at a barrier learns now that it cannot be passed; the records themselves stay.
+        let stuck = queue
+            .stuck
+            .as_mut()
+            .map(|batch| batch.take_barriers())
+            .unwrap_or_default();
+        let waiting = std::mem::take(&mut queue.waiting);
+        let (barriers, waiting): (VecDeque<_>, VecDeque<_>) =
+            waiting.into_iter().partition(Operation::is_barrier);
+        queue.waiting = waiting;
+        barriers
+            .into_iter()
+            .chain(stuck)
+            .for_each(|operation| operation.fail(&failing.error));
+        if first {
+            let Some(queue) = self.queues.get(log) else { return };
+            let trouble = trouble(log, &failing, queue);
+            self.tell(Event::Failing(trouble));
+        }
+    }
+
+    /// Counts again what waits for a log that nobody owns.
+    fn recount(&mut self, log: &LogKey) {
+        let Some(queue) = self.queues.get_mut(log) else {
+            return;
+        };
+        let stuck = queue.stuck.iter().flat_map(|batch| &batch.operations);
+        let held: Vec<usize> = stuck
+            .chain(&queue.waiting)
+            .filter(|operation| !operation.is_barrier())
+            .map(Operation::size)
+            .collect();
+        let bytes = held.iter().sum();
+        self.bytes = self.bytes - queue.bytes + bytes;
+        queue.records = held.len();
+        queue.bytes = bytes;
+    }
+
+    fn forget_idle(&mut self) {
+        if self.queues.len() > MAX_IDLE {
+            self.queues.retain(|_, queue| !queue.is_idle());
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.subscribers
+            .retain(|subscriber| subscriber.try_send(event.clone()).is_ok());
+    }
+}
+
+fn trouble(log: &LogKey, failing: &queue::Failing, queue: &Queue) -> Trouble {
+    Trouble {
+        log: log.clone(),
+        since: failing.since,
+        error: failing.error.clone(),
+        attempts: failing.attempts,
+        queued: queue.records,
+    }
+}

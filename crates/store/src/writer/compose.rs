@@ -1,0 +1,205 @@
+//! From drafts to lines: every record gets its position, its parent and its stamp.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::head::{Head, Lane};
+use super::operation::{Draft, Operation};
+use crate::backend::{LogKey, LogName, Position};
+use crate::entry::Entry;
+use crate::error::{Error, Result};
+use crate::fold::Leaf;
+use crate::note::Note;
+use crate::stamp::{Kind, Line, Stamp};
+use crate::ticket::Placed;
+
+/// A batch, ready to be written at one position and nowhere else.
+#[derive(Debug, Default)]
+pub(crate) struct Composed {
+    pub(crate) at: Position,
+    pub(crate) lines: Vec<Line>,
+    /// For each operation: where its records stand, or why it cannot be done.
+    pub(crate) outcomes: Vec<Result<Vec<Placed>>>,
+    /// Where the handles' own places will be.
+    lanes: Vec<(Arc<Lane>, Leaf)>,
+}
+
+impl Composed {
+    /// Moves the handles on, now that the lines are in.
+    pub(crate) fn commit(&mut self) {
+        for (lane, leaf) in self.lanes.drain(..) {
+            lane.set(leaf);
+        }
+    }
+
+    /// Forgets operations that had nothing to write.
+    pub(crate) fn forget_barriers(&mut self, operations: &[Operation]) {
+        let mut operations = operations.iter();
+        self.outcomes
+            .retain(|_| operations.next().is_none_or(|operation| !operation.is_barrier()));
+    }
+
+    fn place_of(&self, lane: &Arc<Lane>) -> Leaf {
+        let moved = self
+            .lanes
+            .iter()
+            .rev()
+            .find(|(other, _)| Arc::ptr_eq(other, lane));
+        moved.map_or_else(|| lane.get(), |(_, leaf)| *leaf)
+    }
+}
+
+/// Gives every record of a batch its place after `head`, which moves on.
+pub(crate) fn compose(log: &LogKey, head: &mut Head, operations: &mut [Operation]) -> Composed {
+    let mut composed = Composed {
+        at: head.next,
+        ..Composed::default()
+    };
+    for operation in operations {
+        let outcome = admit(log, head, operation).and_then(|()| place(head, operation, &mut composed));
+        composed.outcomes.push(outcome);
+    }
+    composed
+}
+
+/// Checks that this may be appended at all, as things stand.
+fn admit(log: &LogKey, head: &Head, operation: &Operation) -> Result<()> {
+    let session = || log.session.clone();
+    let first = operation.drafts.first();
+    if log.name != LogName::Messages || operation.is_barrier() {
+        return Ok(());
+    }
+    let creates = matches!(first, Some(Draft::Note(Note::Created { .. })));
+    match (creates, head.next) {
+        (true, 0) => return Ok(()),
+        (true, _) => return Err(Error::SessionExists(session())),
+        (false, 0) if head.unkept => {}
+        (false, 0) => return Err(Error::SessionNotFound(session())),
+        (false, _) => {}
+    }
+    let restores = matches!(first, Some(Draft::Note(Note::Restored { .. })));
+    if head.purging && !restores {
+        return Err(Error::Gone(session()));
+    }
+    // Forks go on through the trash, so a purge of their parent may still copy what they inherit.
+    let about_trash = matches!(
+        first,
+        Some(Draft::Note(Note::Restored { .. } | Note::Purging { .. }) | Draft::Copy(_) | Draft::CopiesEnd)
+    );
+    if head.trashed && !about_trash {
+        return Err(Error::Trashed(session()));
+    }
+    match (&operation.nonce, &head.fence) {
+        (Some(nonce), Some(fence)) if **nonce != *fence.nonce => Err(Error::Fenced {
+            session: session(),
+            holder: Box::new(fence.holder.clone()),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) -> Result<Vec<Placed>> {
+    let mut records: Vec<(Kind, Entry, Option<Leaf>)> = Vec::with_capacity(operation.drafts.len());
+    for draft in &mut operation.drafts {
+        let lane = || {
+            operation
+                .lane
+                .as_ref()
+                .map(|lane| composed.place_of(lane))
+                .unwrap_or_default()
+        };
+        records.extend(match draft {
+            Draft::Entry(entry) => Some((Kind::Entry, entry.clone(), None)),
+            Draft::Copy(entry) => Some((Kind::Copy, entry.clone(), None)),
+            Draft::Note(note) => {
+                let inherited = match note {
+                    Note::Created {
+                        origin: Some(origin), ..
+                    } => Some(Leaf {
+                        position: None,
+                        depth: origin.depth,
+                    }),
+                    _ => None,
+                };
+                Some((Kind::Note, note.to_entry()?, inherited))
+            }
+            Draft::CopiesEnd => {
+                let end = lane().position;
+                Some((
+                    Kind::Note,
+                    Note::Materialized {
+                        at: Timestamp::now(),
+                        end,
+                    }
+                    .to_entry()?,
+                    None,
+                ))
+            }
+            Draft::Leaf(leaf) => Some((
+                Kind::Note,
+                Note::Leaf { at: Timestamp::now() }.to_entry()?,
+                Some(*leaf),
+            )),
+            Draft::Change(change) => changed(head, change)?.map(|entry| (Kind::Note, entry, None)),
+        });
+    }
+    let count = records.len();
+    let mut placed = Vec::with_capacity(count);
+    for (index, (kind, entry, leaf)) in records.into_iter().enumerate() {
+        if let Some(leaf) = leaf {
+            head.leaf = leaf;
+        }
+        let before = match (&operation.lane, kind) {
+            (Some(lane), Kind::Entry | Kind::Copy) => composed.place_of(lane),
+            _ => head.leaf,
+        };
+        let (position, id) = (head.next, entry.id().clone());
+        let depth = if kind == Kind::Note {
+            before.depth
+        } else {
+            before.depth + 1
+        };
+        let left = (count - index - 1) as u64;
+        let stamp = Stamp {
+            position,
+            parent: before.position,
+            depth,
+            kind,
+            id: id.clone(),
+            left,
+        };
+        let line = Line::new(&entry, stamp);
+        head.apply(&line);
+        if let (Some(lane), Kind::Entry | Kind::Copy) = (&operation.lane, kind) {
+            composed.lanes.push((
+                lane.clone(),
+                Leaf {
+                    position: Some(position),
+                    depth,
+                },
+            ));
+        }
+        composed.lines.push(line);
+        placed.push(Placed { id, position });
+    }
+    Ok(placed)
+}
+
+fn changed(head: &Head, change: &mut super::operation::Change) -> Result<Option<Entry>> {
+    let Some(fold) = &head.fold else {
+        return Ok(None);
+    };
+    let mut after = fold.metadata.clone();
+    change(&mut after);
+    let set = fold.metadata.changes_to(&after);
+    if set.is_empty() {
+        return Ok(None);
+    }
+    Note::Set {
+        at: Timestamp::now(),
+        set,
+    }
+    .to_entry()
+    .map(Some)
+}

@@ -1,0 +1,137 @@
+//! What must be known of a log to add to it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::backend::{Backend, Chunk, From, LogKey, LogName, Position};
+use crate::error::Result;
+use crate::fold::{Fence, Fold, Leaf};
+use crate::note::Note;
+use crate::stamp::{Kind, Line};
+
+const READ_AHEAD: usize = 1 << 20;
+
+/// The end of a log as this writer last saw it.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    pub(crate) next: Position,
+    pub(crate) leaf: Leaf,
+    pub(crate) trashed: bool,
+    pub(crate) purging: bool,
+    /// The last fence, complete once `fold` is there.
+    pub(crate) fence: Option<Fence>,
+    /// The backend keeps nothing, so a log without a beginning is as good as any.
+    pub(crate) unkept: bool,
+    /// The session's state, once somebody asked for it.
+    pub(crate) fold: Option<Fold>,
+}
+
+impl Head {
+    /// Reads the last record: its stamp tells all that a plain append needs.
+    pub(crate) async fn load(backend: &dyn Backend, log: &LogKey) -> Result<Self> {
+        let chunk = backend.read(log, From::Last, 1).await?;
+        let mut head = Self {
+            next: 0,
+            leaf: Leaf::default(),
+            trashed: false,
+            purging: false,
+            fence: None,
+            unkept: !backend.capabilities().keeps,
+            fold: None,
+        };
+        if let Some(line) = chunk.lines.last() {
+            head.apply(line);
+        }
+        Ok(head)
+    }
+
+    /// Takes in what others appended since.
+    pub(crate) async fn catch_up(&mut self, backend: &dyn Backend, log: &LogKey) -> Result<Vec<Line>> {
+        let mut fresh = Vec::new();
+        loop {
+            let Chunk { lines, next, .. } = backend.read(log, From::Position(self.next), READ_AHEAD).await?;
+            if next == self.next {
+                return Ok(fresh);
+            }
+            lines.iter().for_each(|line| self.apply(line));
+            self.next = next;
+            fresh.extend(lines);
+        }
+    }
+
+    /// Loads the session's state, for those who want to change metadata.
+    pub(crate) async fn ensure_fold(&mut self, backend: &dyn Backend, log: &LogKey) -> Result<()> {
+        if self.fold.is_none() && log.name == LogName::Messages {
+            let mut fold = Fold::load(backend, &log.session).await?;
+            // It may have read further than this head; the head's own position decides what is expected.
+            if fold.next != self.next {
+                self.next = self.next.max(fold.next);
+                self.leaf = fold.leaf;
+                self.trashed = fold.metadata.trashed_at.is_some();
+                self.purging = fold.purging;
+            }
+            fold.next = self.next;
+            self.fence = fold.fence.clone();
+            self.fold = Some(fold);
+        }
+        Ok(())
+    }
+
+    /// Takes the next record in.
+    pub(crate) fn apply(&mut self, line: &Line) {
+        let stamp = line.stamp();
+        self.next = stamp.position + 1;
+        match stamp.kind {
+            Kind::Entry => {
+                self.leaf = Leaf {
+                    position: Some(stamp.position),
+                    depth: stamp.depth,
+                }
+            }
+            Kind::Copy => {}
+            Kind::Note => {
+                self.leaf = Leaf {
+                    position: stamp.parent,
+                    depth: stamp.depth,
+                };
+                match Note::read(&line.body()) {
+                    Note::Trashed { .. } => self.trashed = true,
+                    Note::Restored { .. } => (self.trashed, self.purging) = (false, false),
+                    Note::Purging { .. } => self.purging = true,
+                    Note::Fence { nonce, holder, .. } => {
+                        self.fence = Some(Fence {
+                            position: stamp.position,
+                            nonce,
+                            holder,
+                        });
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if let Some(fold) = &mut self.fold {
+            fold.apply(line);
+        }
+    }
+}
+
+/// A handle's own place in the tree: where its next entry goes, whatever others append meanwhile.
+#[derive(Debug)]
+pub(crate) struct Lane(Mutex<Leaf>);
+
+impl Lane {
+    pub(crate) fn at(leaf: Leaf) -> Self {
+        Self(Mutex::new(leaf))
+    }
+
+    pub(crate) fn get(&self) -> Leaf {
+        *self.leaf()
+    }
+
+    pub(crate) fn set(&self, leaf: Leaf) {
+        *self.leaf() = leaf;
+    }
+
+    fn leaf(&self) -> MutexGuard<'_, Leaf> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,80 @@
+//! What waits in a queue: records to be, and whom to tell.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::head::Lane;
+use crate::entry::Entry;
+use crate::error::{Error, Result};
+use crate::fold::Leaf;
+use crate::metadata::Metadata;
+use crate::note::Note;
+use crate::ticket::Ack;
+
+/// A change of metadata, made again from the newest state whenever somebody else was faster.
+pub(crate) type Change = Box<dyn FnMut(&mut Metadata) + Send>;
+
+/// A record that does not know its place yet.
+pub(crate) enum Draft {
+    /// Part of the conversation.
+    Entry(Entry),
+    /// An inherited entry, copied.
+    Copy(Entry),
+    /// Something about the session.
+    Note(Note),
+    /// The same, once it is known where the copies before it ended up.
+    CopiesEnd,
+    /// The active leaf, chosen.
+    Leaf(Leaf),
+    /// A change of metadata; nothing is written if it changes nothing.
+    Change(Change),
+}
+
+impl Draft {
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Draft::Entry(entry) | Draft::Copy(entry) => entry.as_bytes().len() + 128,
+            _ => 512,
+        }
+    }
+}
+
+/// Records that go in together or not at all.
+pub(crate) struct Operation {
+    pub(crate) drafts: Vec<Draft>,
+    /// The handle's own place; `None`: the active leaf.
+    pub(crate) lane: Option<Arc<Lane>>,
+    /// The lease under which this was sent.
+    pub(crate) nonce: Option<Arc<str>>,
+    pub(crate) reply: oneshot::Sender<Result<Ack>>,
+}
+
+impl Operation {
+    pub(crate) fn size(&self) -> usize {
+        self.drafts.iter().map(Draft::size).sum()
+    }
+
+    /// A barrier: nothing to write, done when everything before it is durable.
+    pub(crate) fn is_barrier(&self) -> bool {
+        self.drafts.is_empty()
+    }
+
+    pub(crate) fn needs_fold(&self) -> bool {
+        self.nonce.is_some() || self.drafts.iter().any(|draft| matches!(draft, Draft::Change(_)))
+    }
+
+    pub(crate) fn finish(self, result: Result<Ack>) {
+        // The ticket may have been dropped: then `health`, `flush` and `close` are where an error shows.
+        let _ = self.reply.send(result);
+    }
+
+    pub(crate) fn fail(self, error: &Error) {
+        self.finish(Err(error.clone()));
+    }
+}
+
+impl fmt::Debug for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Operation({} records)", self.drafts.len())
+    }
+}

@@ -1,0 +1,131 @@
+//! The operations that wait for one log, and what is known of it.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use super::compose::Composed;
+use super::head::Head;
+use super::operation::Operation;
+use crate::error::Error;
+
+/// How soon a locked log is tried again: somebody else's batch takes about as long.
+const LOCK_PAUSE: Duration = Duration::from_millis(3);
+/// The longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// How long a log may be locked before that counts as trouble.
+const LOCK_GRACE: Duration = Duration::from_secs(2);
+
+/// A log's queue.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    pub(crate) waiting: VecDeque<Operation>,
+    /// A batch whose write failed and that is tried again, just as it was composed.
+    pub(crate) stuck: Option<Batch>,
+    pub(crate) head: Option<Head>,
+    /// How many records and bytes wait or are being written.
+    pub(crate) records: usize,
+    pub(crate) bytes: usize,
+    /// A thread owns the log now.
+    pub(crate) owned: bool,
+    /// It stands in the list of ready logs.
+    pub(crate) listed: bool,
+    /// When it may be tried again.
+    pub(crate) parked_until: Option<Instant>,
+    /// Since when something is written and not synced.
+    pub(crate) unsynced: Option<Instant>,
+    pub(crate) failing: Option<Failing>,
+}
+
+/// Operations with the lines they became.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) operations: Vec<Operation>,
+    /// `None`: compose it anew, nothing of it was written.
+    pub(crate) composed: Option<Composed>,
+}
+
+/// What is wrong with a log.
+#[derive(Clone, Debug)]
+pub(crate) struct Failing {
+    pub(crate) since: Timestamp,
+    pub(crate) begun: Instant,
+    pub(crate) error: Error,
+    pub(crate) attempts: u32,
+    /// Somebody was told.
+    pub(crate) announced: bool,
+}
+
+impl Queue {
+    /// Returns whether there is something to do now.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.waiting.is_empty() || self.stuck.is_some()
+    }
+
+    /// Returns whether nothing at all is going on.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.has_work() && !self.owned && self.unsynced.is_none()
+    }
+
+    /// Notes a failed try. Returns whether it is one that people should hear of, for the first time.
+    pub(crate) fn note_failure(&mut self, error: Error) -> bool {
+        let begun = Instant::now();
+        let failing = self.failing.get_or_insert_with(|| Failing {
+            since: Timestamp::now(),
+            begun,
+            error: error.clone(),
+            attempts: 0,
+            announced: false,
+        });
+        failing.attempts += 1;
+        let locked = matches!(error, Error::Busy { .. } | Error::Contended(_));
+        failing.error = error;
+        let pause = match locked {
+            true if failing.begun.elapsed() < LOCK_GRACE => LOCK_PAUSE,
+            _ => (LOCK_PAUSE * 2u32.saturating_pow(failing.attempts.min(12))).min(LONGEST_PAUSE),
+        };
+        self.parked_until = Some(Instant::now() + pause);
+        let serious = !locked || failing.begun.elapsed() >= LOCK_GRACE;
+        let first = serious && !failing.announced;
+        failing.announced |= serious;
+        first
+    }
+
+    /// Returns what is wrong, if people should know.
+    pub(crate) fn trouble(&self) -> Option<&Failing> {
+        self.failing.as_ref().filter(|failing| failing.announced)
+    }
+}
+
+impl Queue {
+    /// Takes what waits, up to a size.
+    pub(crate) fn take_batch(&mut self, max_bytes: usize) -> Batch {
+        let (mut operations, mut size) = (Vec::with_capacity(self.waiting.len()), 0);
+        while let Some(operation) = self.waiting.pop_front() {
+            size += operation.size();
+            operations.push(operation);
+            if size >= max_bytes {
+                break;
+            }
+        }
+        Batch {
+            operations,
+            composed: None,
+        }
+    }
+}
+
+impl Batch {
+    /// Takes out those that have nothing to write.
+    pub(crate) fn take_barriers(&mut self) -> Vec<Operation> {
+        if let Some(composed) = &mut self.composed {
+            composed.forget_barriers(&self.operations);
+        }
+        let (barriers, rest) = std::mem::take(&mut self.operations)
+            .into_iter()
+            .partition(Operation::is_barrier);
+        self.operations = rest;
+        barriers
+    }
+}

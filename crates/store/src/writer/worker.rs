@@ -1,0 +1,202 @@
+//! What a writer thread does with one batch of one log.
+
+use crate::backend::{Append, Backend, Damage, Durability, From, LogKey, LogName};
+use crate::error::{Error, Result};
+use crate::ticket::Ack;
+
+use super::compose::{Composed, compose};
+use super::head::Head;
+use super::operation::Operation;
+use super::queue::Batch;
+
+/// How often a batch is composed anew because others were faster, before it goes back to the queue.
+const ATTEMPTS: usize = 100;
+
+/// What became of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// What is now known of the log; `None`: look again.
+    pub(crate) head: Option<Head>,
+    /// What must be tried again, and why.
+    pub(crate) retry: Option<(Batch, Error)>,
+    /// Operations that nothing was tried of: they go back to the front of the queue.
+    pub(crate) postponed: Vec<Operation>,
+    pub(crate) found: Vec<Damage>,
+    /// Something was written that is not synced.
+    pub(crate) unsynced: bool,
+    /// Something was written at all.
+    pub(crate) wrote: bool,
+}
+
+/// Writes one batch and tells everybody who waits for it.
+pub(crate) async fn write(
+    backend: &dyn Backend,
+    log: &LogKey,
+    head: Option<Head>,
+    batch: Batch,
+    durability: Durability,
+    unsynced: bool,
+) -> Outcome {
+    let Batch {
+        mut operations,
+        mut composed,
+    } = batch;
+    let mut outcome = Outcome {
+        unsynced,
+        ..Outcome::default()
+    };
+    let mut head = match head {
+        Some(head) => head,
+        None => match load(backend, log).await {
+            Ok(head) => head,
+            Err(error) => return outcome.failed(operations, composed, error),
+        },
+    };
+    for _ in 0..ATTEMPTS {
+        if composed.is_none()
+            && operations.iter().any(Operation::needs_fold)
+            && let Err(error) = head.ensure_fold(backend, log).await
+        {
+            return outcome.failed(operations, None, error);
+        }
+        let expected = head.clone();
+        let mut lines = match composed.take() {
+            Some(composed) => {
+                composed.lines.iter().for_each(|line| head.apply(line));
+                composed
+            }
+            None => compose(log, &mut head, &mut operations),
+        };
+        if lines.lines.is_empty() {
+            outcome.head = Some(head);
+            outcome.finish(backend, log, operations, lines, durability).await;
+            return outcome;
+        }
+        match backend.append(log, lines.at, &lines.lines, durability).await {
+            Ok(Append::Done {
+                durability,
+                mut found,
+            }) => {
+                outcome.found.append(&mut found);
+                outcome.unsynced |= durability == Durability::Written;
+                outcome.wrote = true;
+                outcome.head = Some(head);
+                lines.commit();
+                outcome.finish(backend, log, operations, lines, durability).await;
+                return outcome;
+            }
+            Ok(Append::Moved { next }) => {
+                head = expected;
+                match moved(backend, log, &mut head, next, &lines).await {
+                    Ok(Moved::Ours) => {
+                        outcome.wrote = true;
+                        outcome.head = Some(head);
+                        lines.commit();
+                        outcome.finish(backend, log, operations, lines, durability).await;
+                        return outcome;
+                    }
+                    Ok(Moved::Others) => {}
+                    Err(error) => return outcome.failed(operations, None, error),
+                }
+            }
+            Err(Error::NoSpace { .. }) if operations.len() > 1 => {
+                // A smaller batch may still fit. Nothing of this one was written.
+                head = expected;
+                outcome
+                    .postponed
+                    .splice(0..0, operations.split_off(operations.len() / 2));
+            }
+            Err(error) => {
+                // It may have been written all the same, so it is tried again with these very lines.
+                outcome.head = Some(expected);
+                return outcome.failed(operations, Some(lines), error);
+            }
+        }
+    }
+    outcome.failed(operations, None, Error::Contended(log.to_string()))
+}
+
+impl Outcome {
+    /// Tells everybody how it went. Who asked for a barrier waits for the sync as well.
+    async fn finish(
+        &mut self,
+        backend: &dyn Backend,
+        log: &LogKey,
+        operations: Vec<Operation>,
+        composed: Composed,
+        durability: Durability,
+    ) {
+        let mut barrier = Ok(());
+        if self.unsynced && operations.iter().any(Operation::is_barrier) {
+            barrier = backend.settle(log).await;
+            self.unsynced = barrier.is_err();
+        }
+        for (operation, outcome) in operations.into_iter().zip(composed.outcomes) {
+            match &barrier {
+                Err(error) if operation.is_barrier() => operation.fail(error),
+                _ => operation.finish(outcome.map(|records| Ack { records, durability })),
+            }
+        }
+    }
+
+    fn failed(mut self, operations: Vec<Operation>, composed: Option<Composed>, error: Error) -> Self {
+        if error.is_passing() {
+            self.retry = Some((Batch { operations, composed }, error));
+        } else {
+            operations
+                .into_iter()
+                .for_each(|operation| operation.fail(&error));
+        }
+        self
+    }
+}
+
+async fn load(backend: &dyn Backend, log: &LogKey) -> Result<Head> {
+    let head = Head::load(backend, log).await?;
+    if head.next == 0 && log.name != LogName::Messages && backend.capabilities().keeps {
+        let session = LogKey::new(log.session.clone(), LogName::Messages);
+        if Head::load(backend, &session).await?.next == 0 {
+            return Err(Error::SessionNotFound(log.session.clone()));
+        }
+    }
+    Ok(head)
+}
+
+enum Moved {
+    /// The lines are there already: an earlier try had got through after all.
+    Ours,
+    /// Somebody else was faster.
+    Others,
+}
+
+async fn moved(
+    backend: &dyn Backend,
+    log: &LogKey,
+    head: &mut Head,
+    next: u64,
+    lines: &Composed,
+) -> Result<Moved> {
+    if next == 0 {
+        return Err(Error::Gone(log.session.clone()));
+    }
+    let size = lines.lines.iter().map(|line| line.as_bytes().len()).sum();
+    let there = backend.read(log, From::Position(lines.at), size).await?.lines;
+    let ours =
+        there.len() >= lines.lines.len() && there.iter().zip(&lines.lines).all(|(one, other)| one == other);
+    if ours {
+        backend.settle(log).await?;
+    }
+    let known = head.next;
+    if head.next == lines.at && next > head.next {
+        head.catch_up(backend, log).await?;
+    } else {
+        // The log was cut or replaced by hand: what was known of it is worth nothing.
+        *head = Head::load(backend, log).await?;
+    }
+    match ours {
+        true => Ok(Moved::Ours),
+        // Nobody can have been faster if nothing is there: try again a little later.
+        false if head.next == known => Err(Error::Contended(log.to_string())),
+        false => Ok(Moved::Others),
+    }
+}
