@@ -221,10 +221,7 @@ impl Key {
     pub fn store(name: &str) -> Result<Self> {
         let part = |part: &str| (1..=80).contains(&part.len()) && part.bytes().all(is_plain);
         if name.split('/').count() <= 2 && name.split('/').all(part) && !name.starts_with("sessions") {
-            Ok(Self {
-                session: None,
-                name: name.to_owned(),
-            })
+            Ok(Self { session: None, name: name.to_owned() })
         } else {
             Err(Error::BadName {
                 what: "document name",
@@ -237,41 +234,25 @@ impl Key {
     /// Names a document of a session: `[a-z0-9-]`.
     pub fn session(session: SessionId, name: &str) -> Result<Self> {
         if (1..=80).contains(&name.len()) && name.bytes().all(is_plain) {
-            Ok(Self {
-                session: Some(session),
-                name: name.to_owned(),
-            })
+            Ok(Self { session: Some(session), name: name.to_owned() })
         } else {
-            Err(Error::BadName {
-                what: "document name",
-                text: name.to_owned(),
-                rule: "1 to 80 of a-z 0-9 -",
-            })
+            Err(Error::BadName { what: "document name", text: name.to_owned(), rule: "1 to 80 of a-z 0-9 -" })
         }
     }
 
     /// The cached fold of a session's notes.
     pub(crate) fn metadata(session: &SessionId) -> Self {
-        Self {
-            session: Some(session.clone()),
-            name: "metadata".into(),
-        }
+        Self { session: Some(session.clone()), name: "metadata".into() }
     }
 
     /// Who drives a session.
     pub(crate) fn lease(session: &SessionId) -> Self {
-        Self {
-            session: Some(session.clone()),
-            name: "lease".into(),
-        }
+        Self { session: Some(session.clone()), name: "lease".into() }
     }
 
     /// Which format the store has.
     pub(crate) fn format() -> Self {
-        Self {
-            session: None,
-            name: "format".into(),
-        }
+        Self { session: None, name: "format".into() }
     }
 
     /// Returns the session that owns the document, if one does.
@@ -302,10 +283,7 @@ impl FromStr for Key {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        match text
-            .strip_prefix("sessions/")
-            .and_then(|rest| rest.split_once('/'))
-        {
+        match text.strip_prefix("sessions/").and_then(|rest| rest.split_once('/')) {
             Some((session, name)) => Key::session(session.parse()?, name),
             None => Key::store(text),
         }
@@ -401,13 +379,7 @@ pub struct Damage {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Damage {
-            file,
-            offset,
-            length,
-            flaw,
-            lost,
-        } = self;
+        let Damage { file, offset, length, flaw, lost } = self;
         write!(f, "{file}: {flaw} at byte {offset}, {length} bytes")?;
         match lost.end.saturating_sub(lost.start) {
             0 => Ok(()),

@@ -74,11 +74,8 @@ pub enum Why {
 impl std::fmt::Display for Gap {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (from, to, session) = (self.depths.start(), self.depths.end(), &self.session);
-        let which = if from == to {
-            format!("entry {from} is")
-        } else {
-            format!("entries {from} to {to} are")
-        };
+        let which =
+            if from == to { format!("entry {from} is") } else { format!("entries {from} to {to} are") };
         let why = match self.reason {
             Why::SessionMissing => "which is not there",
             Why::Damaged => "where they are damaged",
@@ -115,12 +112,7 @@ impl Walk {
     /// Starts at a leaf of a session.
     pub(crate) fn new(backend: Arc<dyn Backend>, session: &SessionId, fold: Fold, leaf: Leaf) -> Self {
         let place = (leaf.depth > 0).then(|| Place::new(session, fold, leaf, leaf.depth));
-        Self {
-            backend,
-            place,
-            visited: HashSet::from([session.clone()]),
-            gaps: Vec::new(),
-        }
+        Self { backend, place, visited: HashSet::from([session.clone()]), gaps: Vec::new() }
     }
 
     /// Returns the next older entry; `None` at the root.
@@ -144,10 +136,7 @@ impl Walk {
             };
             let stamp = line.stamp();
             let (depth, id) = (stamp.depth, stamp.id.clone());
-            place.leaf = Leaf {
-                position: stamp.parent,
-                depth: depth.saturating_sub(1),
-            };
+            place.leaf = Leaf { position: stamp.parent, depth: depth.saturating_sub(1) };
             let session = place.log.session.clone();
             let wanted = depth <= place.ceiling;
             if depth > 1 {
@@ -155,12 +144,7 @@ impl Walk {
             }
             if wanted {
                 let entry = Entry::trusted(line.body(), id);
-                return Ok(Some(Record {
-                    entry,
-                    session,
-                    position,
-                    depth,
-                }));
+                return Ok(Some(Record { entry, session, position, depth }));
             }
         }
         Ok(None)
@@ -168,36 +152,15 @@ impl Walk {
 
     /// Goes on in the inherited history, whose entry of a certain depth comes next.
     async fn ancestor(&mut self, place: Place) -> Result<Option<Place>> {
-        let Place {
-            log,
-            fold,
-            leaf,
-            window,
-            ceiling,
-            ..
-        } = place;
+        let Place { log, fold, leaf, window, ceiling, .. } = place;
         let depth = leaf.depth.min(ceiling);
         if depth == 0 {
             return Ok(None);
         }
         if let Some(end) = fold.copied_to {
-            let leaf = Leaf {
-                position: Some(end),
-                depth,
-            };
-            let fold = Fold {
-                copied_to: None,
-                origin: None,
-                ..fold
-            };
-            return Ok(Some(Place {
-                log,
-                fold,
-                leaf,
-                window,
-                expected: None,
-                ceiling: depth,
-            }));
+            let leaf = Leaf { position: Some(end), depth };
+            let fold = Fold { copied_to: None, origin: None, ..fold };
+            return Ok(Some(Place { log, fold, leaf, window, expected: None, ceiling: depth }));
         }
         let Some(origin) = fold.origin else {
             self.gap(&log.session, 1..=depth, Why::Damaged);
@@ -212,10 +175,7 @@ impl Walk {
             self.gap(&origin.session, 1..=depth, Why::SessionMissing);
             return Ok(None);
         }
-        let leaf = Leaf {
-            position: Some(origin.position),
-            depth: origin.depth,
-        };
+        let leaf = Leaf { position: Some(origin.position), depth: origin.depth };
         let mut place = Place::new(&origin.session, fold, leaf, depth);
         place.expected = Some(origin.entry);
         Ok(Some(place))
@@ -232,39 +192,21 @@ impl Walk {
                 continue;
             };
             if line.stamp().kind != Kind::Note && line.stamp().depth < depth {
-                self.gap(
-                    &session,
-                    line.stamp().depth + 1..=depth.min(place.ceiling),
-                    Why::Damaged,
-                );
-                place.leaf = Leaf {
-                    position: Some(at),
-                    depth: line.stamp().depth,
-                };
+                self.gap(&session, line.stamp().depth + 1..=depth.min(place.ceiling), Why::Damaged);
+                place.leaf = Leaf { position: Some(at), depth: line.stamp().depth };
                 return Ok(Some(place));
             }
         }
-        let inherited = place
-            .fold
-            .origin
-            .as_ref()
-            .map_or(0, |origin| origin.depth)
-            .min(depth.saturating_sub(1));
+        let inherited =
+            place.fold.origin.as_ref().map_or(0, |origin| origin.depth).min(depth.saturating_sub(1));
         self.gap(&session, inherited + 1..=depth.min(place.ceiling), Why::Damaged);
-        place.leaf = Leaf {
-            position: None,
-            depth: inherited,
-        };
+        place.leaf = Leaf { position: None, depth: inherited };
         Ok((inherited > 0).then_some(place))
     }
 
     fn gap(&mut self, session: &SessionId, depths: RangeInclusive<u64>, reason: Why) {
         if !depths.is_empty() {
-            self.gaps.push(Gap {
-                session: session.clone(),
-                depths,
-                reason,
-            });
+            self.gaps.push(Gap { session: session.clone(), depths, reason });
         }
     }
 
@@ -279,24 +221,14 @@ impl Walk {
         }
         records.reverse();
         self.gaps.reverse();
-        Ok(History {
-            records,
-            gaps: self.gaps,
-        })
+        Ok(History { records, gaps: self.gaps })
     }
 }
 
 impl Place {
     fn new(session: &SessionId, fold: Fold, leaf: Leaf, ceiling: u64) -> Self {
         let log = LogKey::new(session.clone(), LogName::Messages);
-        Self {
-            log,
-            fold,
-            leaf,
-            window: Window::default(),
-            expected: None,
-            ceiling,
-        }
+        Self { log, fold, leaf, window: Window::default(), expected: None, ceiling }
     }
 }
 
@@ -314,9 +246,7 @@ impl Window {
         if !(self.first..self.next).contains(&position) {
             self.load(backend, log, position).await?;
         }
-        let found = self
-            .lines
-            .binary_search_by_key(&position, |line| line.stamp().position);
+        let found = self.lines.binary_search_by_key(&position, |line| line.stamp().position);
         Ok(found.ok().map(|index| self.lines[index].clone()))
     }
 
@@ -331,12 +261,7 @@ impl Window {
                 break;
             }
             self.next = chunk.next;
-            self.lines.extend(
-                chunk
-                    .lines
-                    .into_iter()
-                    .filter(|line| line.stamp().position <= position),
-            );
+            self.lines.extend(chunk.lines.into_iter().filter(|line| line.stamp().position <= position));
         }
         self.next = position + 1;
         Ok(())
@@ -350,58 +275,29 @@ pub(crate) async fn find(
     fold: &Fold,
     id: &EntryId,
 ) -> Result<(Leaf, Record)> {
-    let missing = || Error::EntryNotFound {
-        session: session.clone(),
-        entry: id.clone(),
-    };
+    let missing = || Error::EntryNotFound { session: session.clone(), entry: id.clone() };
     let log = LogKey::new(session.clone(), LogName::Messages);
     if let Some(position) = backend.find(&log, id).await? {
         let chunk = backend.read(&log, From::Position(position), 1).await?;
-        let line = chunk
-            .lines
-            .into_iter()
-            .find(|line| line.stamp().position == position)
-            .ok_or_else(missing)?;
+        let line =
+            chunk.lines.into_iter().find(|line| line.stamp().position == position).ok_or_else(missing)?;
         let (kind, depth) = (line.stamp().kind, line.stamp().depth);
         let leaf = match kind {
-            Kind::Entry => Leaf {
-                position: Some(position),
-                depth,
-            },
-            Kind::Copy => Leaf {
-                position: None,
-                depth,
-            },
+            Kind::Entry => Leaf { position: Some(position), depth },
+            Kind::Copy => Leaf { position: None, depth },
             Kind::Note => return Err(missing()),
         };
-        return Ok((
-            leaf,
-            Record {
-                entry: line.entry(),
-                session: session.clone(),
-                position,
-                depth,
-            },
-        ));
+        return Ok((leaf, Record { entry: line.entry(), session: session.clone(), position, depth }));
     }
     let Some(origin) = &fold.origin else {
         return Err(missing());
     };
     // Only what is really inherited counts: the parent's later entries and other branches are not ours.
-    let leaf = Leaf {
-        position: None,
-        depth: origin.depth,
-    };
+    let leaf = Leaf { position: None, depth: origin.depth };
     let mut walk = Walk::new(backend.clone(), session, fold.clone(), leaf);
     while let Some(record) = walk.next().await? {
         if record.entry.id() == id {
-            return Ok((
-                Leaf {
-                    position: None,
-                    depth: record.depth,
-                },
-                record,
-            ));
+            return Ok((Leaf { position: None, depth: record.depth }, record));
         }
     }
     Err(missing())

@@ -43,16 +43,12 @@ impl Entry {
             return Err(Error::BadEntry("an entry is a JSON object, {…}".into()));
         }
         if memchr::memchr2(b'\n', b'\r', &bytes).is_some() {
-            return Err(Error::BadEntry(
-                "an entry is one line; escape or drop its line breaks".into(),
-            ));
+            return Err(Error::BadEntry("an entry is one line; escape or drop its line breaks".into()));
         }
         let envelope: Envelope =
             serde_json::from_str(text).map_err(|error| Error::BadEntry(error.to_string()))?;
         if nesting(&bytes) > MAX_DEPTH {
-            return Err(Error::BadEntry(format!(
-                "nested more than {MAX_DEPTH} levels deep"
-            )));
+            return Err(Error::BadEntry(format!("nested more than {MAX_DEPTH} levels deep")));
         }
         let id = envelope.id().unwrap_or_else(EntryId::generate);
         Ok(Self { bytes, id })
@@ -97,10 +93,7 @@ impl Entry {
     /// Returns when the entry says it was made, if it says so.
     pub fn timestamp(&self) -> Option<jiff::Timestamp> {
         let envelope: Envelope = serde_json::from_slice(&self.bytes).ok()?;
-        serde_json::from_str::<String>(envelope.timestamp?.get())
-            .ok()?
-            .parse()
-            .ok()
+        serde_json::from_str::<String>(envelope.timestamp?.get()).ok()?.parse().ok()
     }
 }
 
@@ -155,11 +148,7 @@ impl Envelope<'_> {
 
 fn trimmed(bytes: Bytes) -> Bytes {
     let inner = bytes.trim_ascii();
-    if inner.len() == bytes.len() {
-        bytes
-    } else {
-        bytes.slice_ref(inner)
-    }
+    if inner.len() == bytes.len() { bytes } else { bytes.slice_ref(inner) }
 }
 
 /// How deeply the arrays and objects of valid JSON nest.
@@ -205,22 +194,8 @@ mod tests {
     #[test]
     fn what_is_not_one_object_on_one_line_is_refused() {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(127), "]".repeat(127));
-        for bad in [
-            "",
-            "[]",
-            "1",
-            "{",
-            "{}{}",
-            "{\"a\":1}x",
-            "{\n}",
-            "{\"a\":\u{7}}",
-            "{a:1}",
-            &deep,
-        ] {
-            assert!(
-                matches!(Entry::parse(bad.to_owned()), Err(Error::BadEntry(_))),
-                "{bad}"
-            );
+        for bad in ["", "[]", "1", "{", "{}{}", "{\"a\":1}x", "{\n}", "{\"a\":\u{7}}", "{a:1}", &deep] {
+            assert!(matches!(Entry::parse(bad.to_owned()), Err(Error::BadEntry(_))), "{bad}");
         }
         assert!(Entry::parse(b"{\"a\":\"\xff\"}".to_vec()).is_err());
     }
@@ -228,11 +203,7 @@ mod tests {
     #[test]
     fn an_entry_without_a_usable_id_gets_its_own() {
         for text in [r#"{}"#, r#"{"uuid":"has space"}"#, r#"{"uuid":null,"id":3}"#] {
-            assert_eq!(
-                Entry::parse(text.to_owned()).unwrap().id().as_str().len(),
-                36,
-                "{text}"
-            );
+            assert_eq!(Entry::parse(text.to_owned()).unwrap().id().as_str().len(), 36, "{text}");
         }
     }
 }

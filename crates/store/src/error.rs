@@ -216,11 +216,7 @@ impl Error {
                     Error::NoSpace { action, path }
                 }
                 io::ErrorKind::ReadOnlyFilesystem => Error::ReadOnly { action, path },
-                _ => Error::Io {
-                    action,
-                    path,
-                    source: Arc::new(source),
-                },
+                _ => Error::Io { action, path, source: Arc::new(source) },
             }
         }
     }

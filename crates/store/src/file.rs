@@ -100,10 +100,7 @@ impl FileBackend {
     }
 
     fn forget(&self, session: &SessionId) {
-        self.folders
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(session);
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
         self.bookmarks
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -111,12 +108,7 @@ impl FileBackend {
     }
 
     fn read_log(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
-        let known = self
-            .bookmarks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(log)
-            .copied();
+        let known = self.bookmarks.lock().unwrap_or_else(PoisonError::into_inner).get(log).copied();
         let folder = self.session_path(&log.session);
         let (chunk, bookmark) = read::read(&*self.disk, &folder, log.name, from, max_bytes, known)?;
         if let Some(bookmark) = bookmark {
@@ -132,10 +124,7 @@ impl FileBackend {
     fn read_one(&self, log: &LogKey, position: Position) -> Result<Option<Line>> {
         let folder = self.session_path(&log.session);
         let (chunk, _) = read::read(&*self.disk, &folder, log.name, From::Position(position), 1, None)?;
-        Ok(chunk
-            .lines
-            .into_iter()
-            .find(|line| line.stamp().position == position))
+        Ok(chunk.lines.into_iter().find(|line| line.stamp().position == position))
     }
 
     fn list_sessions(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
@@ -162,11 +151,7 @@ impl FileBackend {
         let first = log(0).or_else(|_| self.disk.stat(&folder)).ok()?;
         let newest = (1..).map_while(|number| log(number).ok()).last().unwrap_or(first);
         let change = format!("{}:{}:{}", newest.inode, newest.length, newest.modified);
-        Some(Listed {
-            name: name.to_owned(),
-            change,
-            modified: timestamp(newest.modified),
-        })
+        Some(Listed { name: name.to_owned(), change, modified: timestamp(newest.modified) })
     }
 
     /// Returns the names in a folder, in order; none if it is not there.
@@ -191,18 +176,12 @@ impl FileBackend {
         let aside = trash.join(format!("{session}.{}", uuid::Uuid::new_v4().simple()));
         self.folder(session).exclusively(self.patience, || {
             // One rename takes everything away at once; what is left of it is swept up at leisure.
-            self.disk
-                .rename(&path, &aside)
-                .map_err(Error::io("move to the trash", &path))?;
+            self.disk.rename(&path, &aside).map_err(Error::io("move to the trash", &path))?;
             let sessions = self.root.join("sessions");
-            self.disk
-                .sync_folder(&sessions)
-                .map_err(Error::io("sync", &sessions))
+            self.disk.sync_folder(&sessions).map_err(Error::io("sync", &sessions))
         })?;
         self.forget(session);
-        self.disk
-            .remove_tree(&aside)
-            .map_err(Error::io("remove", &aside))?;
+        self.disk.remove_tree(&aside).map_err(Error::io("remove", &aside))?;
         Ok(true)
     }
 }
@@ -245,8 +224,7 @@ impl Backend for FileBackend {
         lines: &[Line],
         durability: Durability,
     ) -> Result<Append> {
-        self.folder(&log.session)
-            .append(log, at, lines, durability, self.patience)
+        self.folder(&log.session).append(log, at, lines, durability, self.patience)
     }
 
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
@@ -282,12 +260,7 @@ impl Backend for FileBackend {
     }
 
     async fn changed(&self, log: &LogKey, since: Position) -> Result<bool> {
-        let known = self
-            .bookmarks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(log)
-            .copied();
+        let known = self.bookmarks.lock().unwrap_or_else(PoisonError::into_inner).get(log).copied();
         let folder = self.session_path(&log.session);
         Ok(!known.is_some_and(|known| {
             known.next == since && read::is_still_there(&*self.disk, &folder, log.name, known)
@@ -297,23 +270,14 @@ impl Backend for FileBackend {
     async fn find(&self, log: &LogKey, id: &EntryId) -> Result<Option<Position>> {
         let folder = self.session_path(&log.session);
         for position in index::candidates(&*self.disk, &folder, log.name, id) {
-            if self
-                .read_one(log, position)?
-                .is_some_and(|line| line.stamp().id == *id)
-            {
+            if self.read_one(log, position)?.is_some_and(|line| line.stamp().id == *id) {
                 return Ok(Some(position));
             }
         }
         let (mut found, mut from, mut bookmark) = (None, 0, None);
         loop {
-            let (chunk, mark) = read::read(
-                &*self.disk,
-                &folder,
-                log.name,
-                From::Position(from),
-                1 << 20,
-                bookmark,
-            )?;
+            let (chunk, mark) =
+                read::read(&*self.disk, &folder, log.name, From::Position(from), 1 << 20, bookmark)?;
             let hit = chunk.lines.iter().rev().find(|line| line.stamp().id == *id);
             found = hit.map(|line| line.stamp().position).or(found);
             if chunk.next == from {

@@ -50,10 +50,7 @@ pub enum ForkKind {
 impl Fork {
     /// Returns a fork of some kind.
     pub fn of_kind(kind: ForkKind) -> Self {
-        Self {
-            kind,
-            ..Self::default()
-        }
+        Self { kind, ..Self::default() }
     }
 
     /// Forks after an entry.
@@ -97,25 +94,19 @@ impl Session {
         };
         let parent = self.metadata().await?;
         let metadata = metadata_of(&parent, &fork, record.as_ref());
-        let origin = record
-            .filter(|_| fork.kind == ForkKind::Attached)
-            .map(|record| Origin {
-                session: record.session,
-                position: record.position,
-                entry: record.entry.id().clone(),
-                depth: leaf.depth,
-            });
+        let origin = record.filter(|_| fork.kind == ForkKind::Attached).map(|record| Origin {
+            session: record.session,
+            position: record.position,
+            entry: record.entry.id().clone(),
+            depth: leaf.depth,
+        });
         let needs = origin.as_ref().map(|origin| origin.session.clone());
         let session = self.store.create_with(metadata, origin).await?;
         if let Some(needed) = needs {
             // A purge looks for forks after it has said so in the log; whoever comes later must look there.
             let there = Fold::load(&*self.store.inner.backend, &needed).await?;
             if there.next == 0 || there.purging {
-                self.store
-                    .inner
-                    .backend
-                    .remove(&Target::Session(session.id.clone()))
-                    .await?;
+                self.store.inner.backend.remove(&Target::Session(session.id.clone())).await?;
                 self.store.inner.writer.forget(&session.id);
                 return Err(Error::Gone(needed));
             }
@@ -137,32 +128,19 @@ impl Session {
         let Some(origin) = &fold.origin else {
             return Ok(0);
         };
-        let leaf = Leaf {
-            position: None,
-            depth: origin.depth,
-        };
+        let leaf = Leaf { position: None, depth: origin.depth };
         let history = self.walk_from(leaf).await?.collect(usize::MAX).await?;
         if let Some(gap) = history.gaps.first() {
             let what = format!("the history that session {} inherits", self.id);
-            return Err(Error::Damaged {
-                what,
-                reason: gap.to_string(),
-            });
+            return Err(Error::Damaged { what, reason: gap.to_string() });
         }
         // The copies mean nothing before the last note says where they end: dying in between does no harm.
         let lane = Arc::new(Lane::at(Leaf::default()));
         let log = self.log(LogName::Messages);
-        let send = |drafts| Request {
-            drafts,
-            lane: Some(lane.clone()),
-            nonce: self.nonce.clone(),
-        };
+        let send = |drafts| Request { drafts, lane: Some(lane.clone()), nonce: self.nonce.clone() };
         let mut tickets = Vec::new();
         for records in history.records.chunks(COPIES) {
-            let copies = records
-                .iter()
-                .map(|record| Draft::Copy(record.entry.clone()))
-                .collect();
+            let copies = records.iter().map(|record| Draft::Copy(record.entry.clone())).collect();
             tickets.push(self.store.request(&log, send(copies)).await?);
         }
         tickets.push(self.store.request(&log, send(vec![Draft::CopiesEnd])).await?);
@@ -173,9 +151,7 @@ impl Session {
     }
 
     async fn record_at(&self, fold: &Fold, leaf: Leaf) -> Result<Option<Record>> {
-        Walk::new(self.store.inner.backend.clone(), &self.id, fold.clone(), leaf)
-            .next()
-            .await
+        Walk::new(self.store.inner.backend.clone(), &self.id, fold.clone(), leaf).next().await
     }
 }
 

@@ -35,11 +35,7 @@ impl FromStr for SessionId {
         if (1..=128).contains(&text.len()) && !text.starts_with('.') && text.bytes().all(safe) {
             Ok(Self(text.into()))
         } else {
-            Err(bad(
-                "session id",
-                text,
-                "1 to 128 of A-Z a-z 0-9 . _ - and no leading dot",
-            ))
+            Err(bad("session id", text, "1 to 128 of A-Z a-z 0-9 . _ - and no leading dot"))
         }
     }
 }
@@ -71,11 +67,7 @@ impl FromStr for EntryId {
         if (1..=256).contains(&text.len()) && text.bytes().all(safe) {
             Ok(Self(text.into()))
         } else {
-            Err(bad(
-                "entry id",
-                text,
-                "1 to 256 printable characters without space, quote or backslash",
-            ))
+            Err(bad("entry id", text, "1 to 256 printable characters without space, quote or backslash"))
         }
     }
 }
@@ -182,11 +174,7 @@ text_id!(EntryId);
 
 fn bad(what: &'static str, text: &str, rule: &'static str) -> Error {
     // A hostile id may be megabytes long; the message shows enough to recognise it.
-    Error::BadName {
-        what,
-        text: text.chars().take(80).collect(),
-        rule,
-    }
+    Error::BadName { what, text: text.chars().take(80).collect(), rule }
 }
 
 #[cfg(test)]
@@ -195,26 +183,10 @@ mod tests {
 
     #[test]
     fn a_session_id_can_never_leave_its_folder() {
-        for hostile in [
-            "",
-            ".",
-            "..",
-            "../x",
-            "a/b",
-            ".hidden",
-            "a\0b",
-            "a b",
-            "ü",
-            &"x".repeat(129),
-        ] {
+        for hostile in ["", ".", "..", "../x", "a/b", ".hidden", "a\0b", "a b", "ü", &"x".repeat(129)] {
             assert!(hostile.parse::<SessionId>().is_err(), "{hostile:?}");
         }
-        for good in [
-            "a",
-            "A-1_b.c",
-            "0198f2c4-0000-7000-8000-000000000000",
-            &"x".repeat(128),
-        ] {
+        for good in ["a", "A-1_b.c", "0198f2c4-0000-7000-8000-000000000000", &"x".repeat(128)] {
             assert_eq!(good.parse::<SessionId>().unwrap().as_str(), good);
         }
     }

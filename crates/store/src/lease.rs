@@ -1,7 +1,17 @@
-//! Who drives a session now. Placeholder for compile order.
+//! Who drives a session: sends prompts to a live agent. Appending is open to all; driving is for one at a time.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::fmt;
+
+use crate::backend::{Document, Expect, Key, LogName, Put, Version};
+use crate::error::{Error, Result};
+use crate::note::Note;
+use crate::session::Session;
+use crate::writer::Draft;
 
 /// A process that holds something: a lock or a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,17 +30,156 @@ impl Holder {
     /// Returns this process as a holder, from now on.
     pub fn this_process(what: &str) -> Self {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Self {
-            host,
-            pid: std::process::id(),
-            since: Timestamp::now(),
-            what: what.to_owned(),
-        }
+        Self { host, pid: std::process::id(), since: Timestamp::now(), what: what.to_owned() }
+    }
+
+    /// Returns whether the process is known to be dead: only one on this machine can be.
+    fn is_dead(&self) -> bool {
+        let here = rustix::system::uname().nodename().to_string_lossy() == self.host;
+        let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
+        here && pid.is_none_or(|pid| {
+            matches!(rustix::process::test_kill_process(pid), Err(error) if error == rustix::io::Errno::SRCH)
+        })
     }
 }
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "process {} on {} since {}", self.pid, self.host, self.since)
+        let since = self.since.strftime("%Y-%m-%dT%H:%M:%SZ");
+        write!(f, "process {} on {} since {since}", self.pid, self.host)
     }
+}
+
+/// The right to drive a session. It lapses unless it is renewed; [`release`](Lease::release) gives it back at once.
+///
+/// Whoever takes over leaves a fence in the log: what the former driver sends through its
+/// [`session`](Lease::session) from then on is refused, however late it wakes up.
+#[derive(Debug)]
+pub struct Lease {
+    session: Session,
+    state: Mutex<(LeaseDocument, Version)>,
+}
+
+/// How to get hold of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Only if nobody drives it.
+    IfFree,
+    /// Even from somebody who does.
+    TakeOver,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct LeaseDocument {
+    holder: Holder,
+    nonce: String,
+    ttl_ms: u64,
+    /// Makes every renewal a new version, which is how others see that the holder lives.
+    renewals: u64,
+    released: bool,
+}
+
+/// When this process first saw a lease in its present state: the only clock that judges it.
+pub(crate) type Sightings = Mutex<std::collections::HashMap<crate::SessionId, (Version, Instant)>>;
+
+impl Session {
+    /// Becomes the one who drives this session, for as long as the lease is renewed within `ttl`.
+    ///
+    /// [`Error::Held`] says who drives it now; then watch, fork, or take over.
+    pub async fn lease(&self, what: &str, ttl: Duration, claim: Claim) -> Result<Lease> {
+        let key = Key::lease(&self.id);
+        let document = LeaseDocument {
+            holder: Holder::this_process(what),
+            nonce: uuid::Uuid::new_v4().simple().to_string(),
+            ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
+            renewals: 0,
+            released: false,
+        };
+        let current = self.store.inner.backend.get(&key).await?;
+        if let Some(holder) = current.as_ref().and_then(|current| self.live_holder(current))
+            && claim == Claim::IfFree
+        {
+            return Err(Error::Held { session: self.id.clone(), holder: Box::new(holder) });
+        }
+        let expect = current.map_or(Expect::Absent, |current| Expect::Version(current.version));
+        let version = match self.store.inner.backend.put(&key, &bytes(&document), expect).await? {
+            Put::Done(version) => version,
+            Put::Conflict(winner) => return Err(self.lost_to(winner.as_ref())),
+        };
+        let fence = Note::Fence {
+            at: Timestamp::now(),
+            nonce: document.nonce.clone(),
+            holder: document.holder.clone(),
+        };
+        self.submit(LogName::Messages, vec![Draft::Note(fence)]).await?.await?;
+        let session = Session { nonce: Some(Arc::from(document.nonce.as_str())), ..self.clone() };
+        Ok(Lease { session, state: Mutex::new((document, version)) })
+    }
+
+    /// Returns who drives this session, if anybody does.
+    pub async fn driver(&self) -> Result<Option<Holder>> {
+        let document = self.store.inner.backend.get(&Key::lease(&self.id)).await?;
+        Ok(document.as_ref().and_then(|document| self.live_holder(document)))
+    }
+
+    /// Returns a lease's holder unless it was released, has died, or has not moved for its whole time to live.
+    fn live_holder(&self, document: &Document) -> Option<Holder> {
+        let lease: LeaseDocument = serde_json::from_slice(&document.bytes).ok()?;
+        if lease.released || lease.holder.is_dead() {
+            return None;
+        }
+        let mut sightings = self.store.inner.sightings.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen =
+            sightings.entry(self.id.clone()).or_insert_with(|| (document.version.clone(), Instant::now()));
+        if seen.0 != document.version {
+            *seen = (document.version.clone(), Instant::now());
+        }
+        (seen.1.elapsed() <= Duration::from_millis(lease.ttl_ms)).then_some(lease.holder)
+    }
+
+    fn lost_to(&self, winner: Option<&Document>) -> Error {
+        let lease = winner.and_then(|winner| serde_json::from_slice::<LeaseDocument>(&winner.bytes).ok());
+        let session = self.id.clone();
+        match lease {
+            Some(lease) => Error::Held { session, holder: Box::new(lease.holder) },
+            None => Error::Contended(format!("the lease of session {session}")),
+        }
+    }
+}
+
+impl Lease {
+    /// Returns the driver's handle: what it appends is refused as soon as somebody else has taken over.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Keeps the lease alive. [`Error::Fenced`] says who took over.
+    pub async fn renew(&self) -> Result<()> {
+        self.replace(|lease| lease.renewals += 1).await
+    }
+
+    /// Gives the lease back.
+    pub async fn release(self) -> Result<()> {
+        self.replace(|lease| lease.released = true).await
+    }
+
+    async fn replace(&self, change: impl FnOnce(&mut LeaseDocument)) -> Result<()> {
+        let (mut document, version) = self.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        change(&mut document);
+        let key = Key::lease(&self.session.id);
+        match self.session.store.inner.backend.put(&key, &bytes(&document), Expect::Version(version)).await? {
+            Put::Done(version) => {
+                *self.state.lock().unwrap_or_else(PoisonError::into_inner) = (document, version);
+                Ok(())
+            }
+            Put::Conflict(winner) => Err(match self.session.lost_to(winner.as_ref()) {
+                Error::Held { session, holder } => Error::Fenced { session, holder },
+                error => error,
+            }),
+        }
+    }
+}
+
+fn bytes(document: &LeaseDocument) -> Vec<u8> {
+    serde_json::to_vec(document).unwrap_or_default()
 }

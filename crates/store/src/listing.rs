@@ -73,10 +73,7 @@ pub struct Mark {
 impl Mark {
     /// Returns a session's place.
     pub fn of(metadata: &Metadata) -> Self {
-        Self {
-            updated_at: metadata.updated_at,
-            session_id: metadata.session_id.clone(),
-        }
+        Self { updated_at: metadata.updated_at, session_id: metadata.session_id.clone() }
     }
 }
 
@@ -107,18 +104,10 @@ impl Store {
                 Err(error) => listing.unreadable.push((session, error)),
             }
         }
-        listing
-            .sessions
-            .sort_by_key(|metadata| Reverse((metadata.updated_at, metadata.session_id.clone())));
-        if let Some(Mark {
-            updated_at,
-            session_id,
-        }) = &filter.after
-        {
+        listing.sessions.sort_by_key(|metadata| Reverse((metadata.updated_at, metadata.session_id.clone())));
+        if let Some(Mark { updated_at, session_id }) = &filter.after {
             let mark = (updated_at, session_id);
-            listing
-                .sessions
-                .retain(|metadata| (&metadata.updated_at, &metadata.session_id) < mark);
+            listing.sessions.retain(|metadata| (&metadata.updated_at, &metadata.session_id) < mark);
         }
         if filter.limit > 0 && listing.sessions.len() > filter.limit {
             listing.sessions.truncate(filter.limit);
@@ -129,11 +118,7 @@ impl Store {
 
     /// Returns the session with the newest entry in a place, leaving out children, digests and archived ones.
     pub async fn latest(&self, scope: &Scope) -> Result<Option<Session>> {
-        let filter = Filter {
-            scope: Some(scope.clone()),
-            limit: 1,
-            ..Filter::default()
-        };
+        let filter = Filter { scope: Some(scope.clone()), limit: 1, ..Filter::default() };
         let listing = self.list(&filter).await?;
         Ok(listing
             .sessions
@@ -145,10 +130,7 @@ impl Store {
     /// Returns the ids that begin with some text, at most `limit`, trash included.
     pub async fn ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<SessionId>> {
         let listed = self.inner.backend.list(Space::Sessions, None, usize::MAX).await?;
-        let ids = listed
-            .into_iter()
-            .map(|listed| listed.name)
-            .filter(|name| name.starts_with(prefix));
+        let ids = listed.into_iter().map(|listed| listed.name).filter(|name| name.starts_with(prefix));
         Ok(ids.filter_map(|name| name.parse().ok()).take(limit).collect())
     }
 
@@ -187,12 +169,7 @@ impl<'a> Wanted<'a> {
             Some(Scope::Project(path)) => project = Some(project_of(&canonical(path)).display().to_string()),
             None => {}
         }
-        Self {
-            filter,
-            cwd,
-            project,
-            text: filter.text.as_ref().map(|text| text.to_lowercase()),
-        }
+        Self { filter, cwd, project, text: filter.text.as_ref().map(|text| text.to_lowercase()) }
     }
 
     fn admits(&self, metadata: &Metadata) -> bool {
@@ -203,27 +180,15 @@ impl<'a> Wanted<'a> {
                 metadata.first_prompt.as_deref(),
                 Some(metadata.session_id.as_str()),
             ];
-            places
-                .into_iter()
-                .flatten()
-                .any(|place| place.to_lowercase().contains(text))
+            places.into_iter().flatten().any(|place| place.to_lowercase().contains(text))
         };
         filter.archived.admits(metadata.archived)
             && filter.trashed.admits(metadata.trashed_at.is_some())
             && filter.children.admits(metadata.child || metadata.is_checkpoint)
-            && self
-                .cwd
-                .as_ref()
-                .is_none_or(|cwd| metadata.cwd.as_ref() == Some(cwd))
-            && self
-                .project
-                .as_ref()
-                .is_none_or(|project| metadata.project.as_ref() == Some(project))
+            && self.cwd.as_ref().is_none_or(|cwd| metadata.cwd.as_ref() == Some(cwd))
+            && self.project.as_ref().is_none_or(|project| metadata.project.as_ref() == Some(project))
             && filter.tag.as_ref().is_none_or(|tag| metadata.tags.contains(tag))
-            && filter
-                .parent
-                .as_ref()
-                .is_none_or(|parent| metadata.parent_id.as_ref() == Some(parent))
+            && filter.parent.as_ref().is_none_or(|parent| metadata.parent_id.as_ref() == Some(parent))
             && self.text.as_ref().is_none_or(has_text)
     }
 }

@@ -66,28 +66,20 @@ impl Backend for MemoryBackend {
             return Ok(Put::Conflict(current));
         }
         state.clock += 1;
-        state
-            .documents
-            .insert(key.to_string(), (state.clock, Bytes::copy_from_slice(bytes)));
+        state.documents.insert(key.to_string(), (state.clock, Bytes::copy_from_slice(bytes)));
         Ok(Put::Done(Version(state.clock.to_string())))
     }
 
     async fn append(&self, log: &LogKey, at: Position, lines: &[Line], _: Durability) -> Result<Append> {
         let state = &mut *self.state();
-        let next = state
-            .logs
-            .get(log)
-            .map_or(0, |(lines, _)| lines.len() as Position);
+        let next = state.logs.get(log).map_or(0, |(lines, _)| lines.len() as Position);
         if next != at {
             return Ok(Append::Moved { next });
         }
         let (stored, modified) = state.logs.entry(log.clone()).or_default();
         stored.extend_from_slice(lines);
         *modified = Timestamp::now();
-        Ok(Append::Done {
-            durability: Durability::Off,
-            found: Vec::new(),
-        })
+        Ok(Append::Done { durability: Durability::Off, found: Vec::new() })
     }
 
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
@@ -97,10 +89,7 @@ impl Backend for MemoryBackend {
             From::Position(position) => position,
             From::Last => (lines.len() as Position).saturating_sub(1),
         };
-        let mut chunk = Chunk {
-            next: start,
-            ..Chunk::default()
-        };
+        let mut chunk = Chunk { next: start, ..Chunk::default() };
         let mut size = 0;
         for line in lines.iter().skip(usize::try_from(start).unwrap_or(usize::MAX)) {
             if size > 0 && size + line.as_bytes().len() > max_bytes && line.stamp().left == 0 {
@@ -115,9 +104,7 @@ impl Backend for MemoryBackend {
 
     async fn put_blob(&self, blob: &BlobId, content: &mut (dyn Read + Send)) -> Result<()> {
         let mut bytes = Vec::new();
-        content
-            .read_to_end(&mut bytes)
-            .map_err(Error::io("read the content of", blob.to_string()))?;
+        content.read_to_end(&mut bytes).map_err(Error::io("read the content of", blob.to_string()))?;
         if BlobId::of(&bytes) != *blob {
             return Err(Error::WrongBlob(*blob));
         }
@@ -136,14 +123,7 @@ impl Backend for MemoryBackend {
         let state = self.state();
         let mut listed: BTreeMap<String, Listed> = BTreeMap::new();
         let mut add = |name: &str, change: String, modified: Timestamp| {
-            listed.insert(
-                name.to_owned(),
-                Listed {
-                    name: name.to_owned(),
-                    change,
-                    modified,
-                },
-            );
+            listed.insert(name.to_owned(), Listed { name: name.to_owned(), change, modified });
         };
         match space {
             Space::Sessions => {
@@ -167,10 +147,7 @@ impl Backend for MemoryBackend {
                     .for_each(|key| add(key, String::new(), Timestamp::UNIX_EPOCH));
             }
             Space::Blobs => {
-                state
-                    .blobs
-                    .keys()
-                    .for_each(|blob| add(blob, String::new(), Timestamp::UNIX_EPOCH));
+                state.blobs.keys().for_each(|blob| add(blob, String::new(), Timestamp::UNIX_EPOCH));
             }
         }
         let later = |listed: &Listed| after.is_none_or(|after| listed.name.as_str() > after);
@@ -198,8 +175,5 @@ impl State {
 }
 
 fn document((version, bytes): &(u64, Bytes)) -> Document {
-    Document {
-        version: Version(version.to_string()),
-        bytes: bytes.clone(),
-    }
+    Document { version: Version(version.to_string()), bytes: bytes.clone() }
 }

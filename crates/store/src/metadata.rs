@@ -88,14 +88,8 @@ pub struct Metadata {
 }
 
 /// Members that follow from the log itself and that no update may set.
-const DERIVED: [&str; 6] = [
-    "session_id",
-    "created_at",
-    "first_prompt",
-    "message_count",
-    "entry_count",
-    "trashed_at",
-];
+const DERIVED: [&str; 6] =
+    ["session_id", "created_at", "first_prompt", "message_count", "entry_count", "trashed_at"];
 
 impl Metadata {
     /// Returns the metadata of a session that has just begun.
@@ -153,11 +147,8 @@ impl Metadata {
             if name == "session_id" {
                 continue;
             }
-            let former = if value.is_null() {
-                whole.remove(name)
-            } else {
-                whole.insert(name.clone(), value.clone())
-            };
+            let former =
+                if value.is_null() { whole.remove(name) } else { whole.insert(name.clone(), value.clone()) };
             if let Ok(metadata) = serde_json::from_value(Value::Object(whole.clone())) {
                 *self = metadata;
                 continue;

@@ -39,22 +39,12 @@ impl Backend for OffBackend {
     }
 
     async fn append(&self, _: &LogKey, _: Position, _: &[Line], _: Durability) -> Result<Append> {
-        Ok(Append::Done {
-            durability: Durability::Off,
-            found: Vec::new(),
-        })
+        Ok(Append::Done { durability: Durability::Off, found: Vec::new() })
     }
 
     async fn read(&self, _: &LogKey, from: From, _: usize) -> Result<Chunk> {
-        let next = if let From::Position(position) = from {
-            position
-        } else {
-            0
-        };
-        Ok(Chunk {
-            next,
-            ..Chunk::default()
-        })
+        let next = if let From::Position(position) = from { position } else { 0 };
+        Ok(Chunk { next, ..Chunk::default() })
     }
 
     async fn put_blob(&self, _: &BlobId, _: &mut (dyn Read + Send)) -> Result<()> {

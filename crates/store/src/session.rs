@@ -25,7 +25,7 @@ const READ_AHEAD: usize = 4 << 20;
 pub struct Session {
     pub(crate) store: Store,
     pub(crate) id: SessionId,
-    lane: Option<Arc<Lane>>,
+    pub(crate) lane: Option<Arc<Lane>>,
     pub(crate) nonce: Option<Arc<str>>,
 }
 
@@ -44,12 +44,7 @@ pub enum Page {
 
 impl Session {
     pub(crate) fn new(store: Store, id: SessionId) -> Self {
-        Self {
-            store,
-            id,
-            lane: None,
-            nonce: None,
-        }
+        Self { store, id, lane: None, nonce: None }
     }
 
     /// Returns the session's id.
@@ -71,17 +66,13 @@ impl Session {
     pub fn try_append(&self, entry: Entry) -> Result<Ticket> {
         self.check_size(&entry)?;
         let log = self.log(LogName::Messages);
-        self.store
-            .inner
-            .writer
-            .try_submit(&log, self.request(vec![Draft::Entry(entry)]))
+        self.store.inner.writer.try_submit(&log, self.request(vec![Draft::Entry(entry)]))
     }
 
     /// Adds entries, each following the one before, all of them or none.
     pub async fn append_all(&self, entries: Vec<Entry>) -> Result<Ticket> {
         entries.iter().try_for_each(|entry| self.check_size(entry))?;
-        self.submit(LogName::Messages, entries.into_iter().map(Draft::Entry).collect())
-            .await
+        self.submit(LogName::Messages, entries.into_iter().map(Draft::Entry).collect()).await
     }
 
     /// Adds an entry and changes metadata, both or neither.
@@ -93,11 +84,7 @@ impl Session {
         change: impl FnMut(&mut Metadata) + Send + 'static,
     ) -> Result<Ticket> {
         self.check_size(&entry)?;
-        self.submit(
-            LogName::Messages,
-            vec![Draft::Entry(entry), Draft::Change(Box::new(change))],
-        )
-        .await
+        self.submit(LogName::Messages, vec![Draft::Entry(entry), Draft::Change(Box::new(change))]).await
     }
 
     /// Adds an entry to the transcript: the agent's full message stream, apart from the conversation.
@@ -110,9 +97,7 @@ impl Session {
     /// state that the one before left, here or in another process.
     pub async fn update(&self, change: impl FnMut(&mut Metadata) + Send + 'static) -> Result<Metadata> {
         let change: Change = Box::new(change);
-        self.submit(LogName::Messages, vec![Draft::Change(change)])
-            .await?
-            .await?;
+        self.submit(LogName::Messages, vec![Draft::Change(change)]).await?.await?;
         self.metadata().await
     }
 
@@ -125,10 +110,8 @@ impl Session {
     ) -> Result<Ticket> {
         messages.iter().try_for_each(|entry| self.check_size(entry))?;
         let present = self.messages().await?;
-        let same = present
-            .entries()
-            .zip(messages)
-            .take_while(|(one, other)| one.as_bytes() == other.as_bytes());
+        let same =
+            present.entries().zip(messages).take_while(|(one, other)| one.as_bytes() == other.as_bytes());
         let common = same.count();
         let mut drafts: Vec<Draft> = messages[common..].iter().cloned().map(Draft::Entry).collect();
         let mut lane = self.lane.clone();
@@ -138,10 +121,7 @@ impl Session {
                 Some(record) if record.session == self.id => {
                     self.store.find(&self.id, record.entry.id()).await?.0
                 }
-                Some(record) => Leaf {
-                    position: None,
-                    depth: record.depth,
-                },
+                Some(record) => Leaf { position: None, depth: record.depth },
             };
             if drafts.is_empty() {
                 drafts.push(Draft::Leaf(leaf));
@@ -149,11 +129,7 @@ impl Session {
             lane = Some(Arc::new(Lane::at(leaf)));
         }
         drafts.push(Draft::Change(Box::new(change)));
-        let request = Request {
-            drafts,
-            lane,
-            nonce: self.nonce.clone(),
-        };
+        let request = Request { drafts, lane, nonce: self.nonce.clone() };
         self.store.request(&self.log(LogName::Messages), request).await
     }
 
@@ -186,16 +162,16 @@ impl Session {
                 walk.next().await?;
                 walk.collect(count).await
             }
-            Page::First(count) => self.from_the_front(0, count).await,
+            Page::First(count) => self.oldest_after(0, count).await,
             Page::After(entry, count) => {
                 let (leaf, _) = self.store.find(&self.id, &entry).await?;
-                self.from_the_front(leaf.depth, count).await
+                self.oldest_after(leaf.depth, count).await
             }
         }
     }
 
     /// Returns entries after a depth, counted from the oldest.
-    async fn from_the_front(&self, after: u64, count: usize) -> Result<History> {
+    async fn oldest_after(&self, after: u64, count: usize) -> Result<History> {
         let fold = self.store.fold(&self.id).await?;
         let leaf = self.leaf(&fold);
         // Where nothing was ever branched off, log order is conversation order and the rest need not be read.
@@ -214,12 +190,7 @@ impl Session {
         let (log, mut from, mut history) = (self.log(LogName::Messages), after, History::default());
         // An entry of depth d stands at position d or later: the creation note comes first.
         while history.records.len() < count {
-            let chunk = self
-                .store
-                .inner
-                .backend
-                .read(&log, From::Position(from), 64 << 10)
-                .await?;
+            let chunk = self.store.inner.backend.read(&log, From::Position(from), 64 << 10).await?;
             if chunk.next == from {
                 break;
             }
@@ -228,12 +199,7 @@ impl Session {
                 let (kind, depth, position) = (line.stamp().kind, line.stamp().depth, line.stamp().position);
                 if kind == Kind::Entry && depth > after && history.records.len() < count {
                     let session = self.id.clone();
-                    history.records.push(Record {
-                        entry: line.entry(),
-                        session,
-                        position,
-                        depth,
-                    });
+                    history.records.push(Record { entry: line.entry(), session, position, depth });
                 }
             }
         }
@@ -245,33 +211,21 @@ impl Session {
         let fold = self.store.fold(&self.id).await?;
         let mut inherited = History::default();
         if let Some(origin) = &fold.origin {
-            let leaf = Leaf {
-                position: None,
-                depth: origin.depth,
-            };
+            let leaf = Leaf { position: None, depth: origin.depth };
             inherited = self.walk_from(leaf).await?.collect(usize::MAX).await?;
         }
         let mut all: Vec<Branched> = Vec::new();
         for record in inherited.records {
-            let parent = all
-                .last()
-                .map(|before: &Branched| before.record.entry.id().clone());
+            let parent = all.last().map(|before: &Branched| before.record.entry.id().clone());
             all.push(Branched { record, parent });
         }
         let mut from = 0;
         let log = self.log(LogName::Messages);
         let mut own: std::collections::HashMap<Position, EntryId> = std::collections::HashMap::new();
-        let mut by_depth: Vec<EntryId> = all
-            .iter()
-            .map(|branched| branched.record.entry.id().clone())
-            .collect();
+        let mut by_depth: Vec<EntryId> =
+            all.iter().map(|branched| branched.record.entry.id().clone()).collect();
         loop {
-            let chunk = self
-                .store
-                .inner
-                .backend
-                .read(&log, From::Position(from), READ_AHEAD)
-                .await?;
+            let chunk = self.store.inner.backend.read(&log, From::Position(from), READ_AHEAD).await?;
             if chunk.next == from {
                 return Ok(all);
             }
@@ -284,11 +238,7 @@ impl Session {
                 if stamp.kind != Kind::Entry {
                     continue;
                 }
-                let inherited = || {
-                    by_depth
-                        .get(usize::try_from(stamp.depth).ok()?.checked_sub(2)?)
-                        .cloned()
-                };
+                let inherited = || by_depth.get(usize::try_from(stamp.depth).ok()?.checked_sub(2)?).cloned();
                 let parent = match stamp.parent {
                     Some(parent) => own.get(&parent).cloned(),
                     None => inherited(),
@@ -310,12 +260,7 @@ impl Session {
         let log = self.log(LogName::Transcript);
         // As with the conversation: what cannot be written now must not keep anybody from reading.
         let _ = self.store.inner.writer.settle(&log).await;
-        let chunk = self
-            .store
-            .inner
-            .backend
-            .read(&log, From::Position(from), READ_AHEAD)
-            .await?;
+        let chunk = self.store.inner.backend.read(&log, From::Position(from), READ_AHEAD).await?;
         Ok((chunk.lines.iter().map(|line| line.entry()).collect(), chunk.next))
     }
 
@@ -327,39 +272,24 @@ impl Session {
     /// Returns a handle whose next append follows an entry. Nothing is written before that append.
     pub async fn at(&self, entry: &EntryId) -> Result<Session> {
         let (leaf, _) = self.store.find(&self.id, entry).await?;
-        Ok(Session {
-            lane: Some(Arc::new(Lane::at(leaf))),
-            ..self.clone()
-        })
+        Ok(Session { lane: Some(Arc::new(Lane::at(leaf))), ..self.clone() })
     }
 
     /// Makes an entry the active leaf, so that everybody goes on from there.
     pub async fn select(&self, entry: &EntryId) -> Result<()> {
         let (leaf, _) = self.store.find(&self.id, entry).await?;
-        self.submit(LogName::Messages, vec![Draft::Leaf(leaf)])
-            .await?
-            .await
-            .map(drop)
+        self.submit(LogName::Messages, vec![Draft::Leaf(leaf)]).await?.await.map(drop)
     }
 
     /// Puts the session away, or takes it out again: an archived one is not offered by "latest".
     pub async fn archive(&self, archive: Archive) -> Result<Metadata> {
-        self.update(move |metadata| metadata.archived = archive == Archive::Away)
-            .await
+        self.update(move |metadata| metadata.archived = archive == Archive::Away).await
     }
 
     /// Waits until everything that readers can see of the conversation is durable.
     pub async fn settle(&self) -> Result<()> {
-        self.store
-            .inner
-            .writer
-            .settle(&self.log(LogName::Messages))
-            .await?;
-        self.store
-            .inner
-            .backend
-            .settle(&self.log(LogName::Messages))
-            .await
+        self.store.inner.writer.settle(&self.log(LogName::Messages)).await?;
+        self.store.inner.backend.settle(&self.log(LogName::Messages)).await
     }
 
     pub(crate) async fn walk(&self) -> Result<Walk> {
@@ -387,23 +317,12 @@ impl Session {
     }
 
     fn request(&self, drafts: Vec<Draft>) -> Request {
-        Request {
-            drafts,
-            lane: self.lane.clone(),
-            nonce: self.nonce.clone(),
-        }
+        Request { drafts, lane: self.lane.clone(), nonce: self.nonce.clone() }
     }
 
     fn check_size(&self, entry: &Entry) -> Result<()> {
-        let (size, limit) = (
-            entry.as_bytes().len(),
-            self.store.inner.backend.capabilities().max_record,
-        );
-        if size > limit {
-            Err(Error::TooLarge { size, limit })
-        } else {
-            Ok(())
-        }
+        let (size, limit) = (entry.as_bytes().len(), self.store.inner.backend.capabilities().max_record);
+        if size > limit { Err(Error::TooLarge { size, limit }) } else { Ok(()) }
     }
 }
 

@@ -92,40 +92,22 @@ impl Line {
         bytes.extend_from_slice(OPENING);
         let mut text = String::with_capacity(96);
         let parent = stamp.parent.map_or("-".into(), |parent| parent.to_string());
-        let Stamp {
-            position,
-            depth,
-            kind,
-            id,
-            left,
-            ..
-        } = &stamp;
+        let Stamp { position, depth, kind, id, left, .. } = &stamp;
         let letter = kind.letter();
         // Writing to a String cannot fail.
-        let _ = write!(
-            text,
-            "{VERSION} {position} {parent} {depth} {letter} {id} {left} "
-        );
+        let _ = write!(text, "{VERSION} {position} {parent} {depth} {letter} {id} {left} ");
         bytes.extend_from_slice(text.as_bytes());
         let checksum = crc32c::crc32c(&bytes);
         text.clear();
         let _ = write!(text, "{checksum:08x}\"}}");
         bytes.extend_from_slice(text.as_bytes());
-        Self {
-            bytes: bytes.into(),
-            stamp,
-            body_end: close,
-        }
+        Self { bytes: bytes.into(), stamp, body_end: close }
     }
 
     /// Reads a stored line back, or says what is wrong with it.
     pub fn parse(bytes: Bytes) -> Result<Self, Flaw> {
         let (stamp, body_end) = parse_stamp(&bytes)?;
-        Ok(Self {
-            bytes,
-            stamp,
-            body_end,
-        })
+        Ok(Self { bytes, stamp, body_end })
     }
 
     /// Returns the line as it is stored, stamp included.
@@ -204,22 +186,14 @@ fn parse_stamp(bytes: &[u8]) -> Result<(Stamp, usize), Flaw> {
         return Err(Flaw::Newer);
     }
     let stamp = read_fields(&fields).ok_or(Flaw::Unstamped)?;
-    let body_end = if member > 0 && bytes[member - 1] == b',' {
-        member - 1
-    } else {
-        member
-    };
+    let body_end = if member > 0 && bytes[member - 1] == b',' { member - 1 } else { member };
     Ok((stamp, body_end))
 }
 
 fn read_fields(fields: &[&str]) -> Option<Stamp> {
     Some(Stamp {
         position: fields[1].parse().ok()?,
-        parent: if fields[2] == "-" {
-            None
-        } else {
-            Some(fields[2].parse().ok()?)
-        },
+        parent: if fields[2] == "-" { None } else { Some(fields[2].parse().ok()?) },
         depth: fields[3].parse().ok()?,
         kind: Kind::of_letter(fields[4])?,
         id: EntryId::from_str(fields[5]).ok()?,
@@ -266,11 +240,7 @@ mod tests {
             let read = Line::parse(Bytes::copy_from_slice(line.as_bytes())).unwrap();
             assert_eq!(read.stamp(), &stamp(), "{body}");
             assert_eq!(read.body(), body.as_bytes());
-            assert!(
-                serde_json::from_slice::<serde_json::Value>(line.as_bytes())
-                    .unwrap()
-                    .is_object()
-            );
+            assert!(serde_json::from_slice::<serde_json::Value>(line.as_bytes()).unwrap().is_object());
             // Stamped twice, it loses only the outer one.
             let twice = Line::new(&line.entry_of_whole(), stamp());
             assert_eq!(twice.body(), line.as_bytes());
@@ -286,10 +256,7 @@ mod tests {
                 flipped[at] ^= 1 << bit;
                 assert!(Line::parse(flipped.into()).is_err(), "byte {at} bit {bit}");
             }
-            assert!(
-                Line::parse(Bytes::copy_from_slice(&line.as_bytes()[..at])).is_err(),
-                "cut at {at}"
-            );
+            assert!(Line::parse(Bytes::copy_from_slice(&line.as_bytes()[..at])).is_err(), "cut at {at}");
         }
     }
 

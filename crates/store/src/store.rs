@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::backend::{Backend, Durability, Expect, Key, LogKey, LogName, Put};
+use crate::backend::{Backend, Durability, Expect, Key, LogKey, LogName, Put, Target};
 use crate::chain;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
 use crate::health::{Event, Health};
 use crate::id::{EntryId, SessionId};
+use crate::lease::Sightings;
 use crate::metadata::Metadata;
 use crate::note::{Note, Origin};
 use crate::session::Session;
@@ -68,6 +69,7 @@ pub struct Store {
 pub(crate) struct Inner {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) writer: Writer,
+    pub(crate) sightings: Sightings,
     options: Options,
 }
 
@@ -94,10 +96,7 @@ pub struct NewSession {
 impl NewSession {
     /// Returns a session that begins in a directory.
     pub fn at(cwd: impl Into<PathBuf>) -> Self {
-        Self {
-            cwd: Some(cwd.into()),
-            ..Self::default()
-        }
+        Self { cwd: Some(cwd.into()), ..Self::default() }
     }
 
     /// Sets the id.
@@ -142,13 +141,7 @@ impl Store {
     /// Opens the sessions of a shared backend.
     pub fn on(backend: Arc<dyn Backend>, options: Options) -> Self {
         let writer = Writer::new(backend.clone(), options.durability, options.limits.clone());
-        Self {
-            inner: Arc::new(Inner {
-                backend,
-                writer,
-                options,
-            }),
-        }
+        Self { inner: Arc::new(Inner { backend, writer, sightings: Sightings::default(), options }) }
     }
 
     /// Returns the backend, for what is not about sessions.
@@ -170,16 +163,9 @@ impl Store {
         if let Some(prompt) = &metadata.first_prompt {
             set.insert("first_prompt".into(), prompt.clone().into());
         }
-        let note = Note::Created {
-            at: metadata.created_at,
-            set,
-            origin,
-        };
+        let note = Note::Created { at: metadata.created_at, set, origin };
         let session = Session::new(self.clone(), id);
-        session
-            .submit(LogName::Messages, vec![Draft::Note(note)])
-            .await?
-            .await?;
+        session.submit(LogName::Messages, vec![Draft::Note(note)]).await?.await?;
         Ok(session)
     }
 
@@ -198,9 +184,7 @@ impl Store {
 
     /// Returns a session; that there is none is an error.
     pub async fn open(&self, id: &SessionId) -> Result<Session> {
-        self.load(id)
-            .await?
-            .ok_or_else(|| Error::SessionNotFound(id.clone()))
+        self.load(id).await?.ok_or_else(|| Error::SessionNotFound(id.clone()))
     }
 
     /// Returns a session's metadata, whether it is in the trash or not.
@@ -219,11 +203,7 @@ impl Store {
     /// Reads a session's state, with what this store has accepted for it.
     pub(crate) async fn fold(&self, id: &SessionId) -> Result<Fold> {
         // What cannot be written now must not keep anybody from reading; `health` tells of it.
-        let _ = self
-            .inner
-            .writer
-            .settle(&LogKey::new(id.clone(), LogName::Messages))
-            .await;
+        let _ = self.inner.writer.settle(&LogKey::new(id.clone(), LogName::Messages)).await;
         Fold::load(&*self.inner.backend, id).await
     }
 
@@ -289,19 +269,19 @@ impl Store {
     pub(crate) async fn cache_metadata(&self, id: &SessionId) -> Result<Fold> {
         let backend = &*self.inner.backend;
         // Taken before the log is read: should it grow meanwhile, the cache merely looks older than it is.
-        let change = backend
-            .stat(id)
-            .await?
-            .map(|listed| listed.change)
-            .unwrap_or_default();
+        let change = backend.stat(id).await?.map(|listed| listed.change).unwrap_or_default();
         let mut fold = Fold::load(backend, id).await?;
         if fold.next > 0 && !fold.purging && fold.change != change {
             fold.change = change;
-            backend
-                .put(&Key::metadata(id), &fold.to_document(), Expect::Any)
-                .await?;
+            backend.put(&Key::metadata(id), &fold.to_document(), Expect::Any).await?;
         }
         Ok(fold)
+    }
+
+    /// Writes a session's cached metadata from its log alone.
+    pub(crate) async fn rebuild_metadata(&self, id: &SessionId) -> Result<()> {
+        self.inner.backend.remove(&Target::Document(Key::metadata(id))).await?;
+        self.cache_metadata(id).await.map(drop)
     }
 
     /// Makes sure that this program knows the store's format.
@@ -319,10 +299,7 @@ impl Store {
             return check_format(&document.bytes);
         }
         let ours = format!("{{\"rethread\":{FORMAT}}}\n");
-        match backend
-            .put(&Key::format(), ours.as_bytes(), Expect::Absent)
-            .await?
-        {
+        match backend.put(&Key::format(), ours.as_bytes(), Expect::Absent).await? {
             Put::Conflict(Some(document)) => check_format(&document.bytes),
             _ => Ok(()),
         }
@@ -348,20 +325,12 @@ pub struct Resume {
 impl Resume {
     /// Goes on with the latest session of a directory.
     pub fn latest(cwd: impl Into<PathBuf>) -> Self {
-        Self {
-            which: Which::Latest(Scope::Directory(cwd.into())),
-            at: None,
-            fork: None,
-        }
+        Self { which: Which::Latest(Scope::Directory(cwd.into())), at: None, fork: None }
     }
 
     /// Goes on with a given session.
     pub fn session(id: SessionId) -> Self {
-        Self {
-            which: Which::Id(id),
-            at: None,
-            fork: None,
-        }
+        Self { which: Which::Id(id), at: None, fork: None }
     }
 
     /// Goes on after an entry.
@@ -405,9 +374,7 @@ impl Scope {
 
 /// Returns a directory without links and dots, or as it is if it is not there.
 pub(crate) fn canonical(path: &Path) -> PathBuf {
-    path.canonicalize()
-        .or_else(|_| std::path::absolute(path))
-        .unwrap_or_else(|_| path.to_owned())
+    path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Returns the repository that a directory is in, else the directory itself.
@@ -424,10 +391,7 @@ fn check_format(document: &[u8]) -> Result<()> {
     let found = String::from_utf8_lossy(document).trim().to_owned();
     match serde_json::from_str(&found) {
         Ok(Format { rethread }) if rethread <= FORMAT => Ok(()),
-        Ok(Format { rethread }) => Err(Error::NewerFormat {
-            found: rethread.to_string(),
-            known: FORMAT,
-        }),
+        Ok(Format { rethread }) => Err(Error::NewerFormat { found: rethread.to_string(), known: FORMAT }),
         Err(_) => Err(Error::NewerFormat { found, known: FORMAT }),
     }
 }

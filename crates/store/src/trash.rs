@@ -87,10 +87,6 @@ impl Store {
 
     async fn note(&self, id: &SessionId, note: Note) -> Result<()> {
         let session = Session::new(self.clone(), id.clone());
-        session
-            .submit(LogName::Messages, vec![Draft::Note(note)])
-            .await?
-            .await
-            .map(drop)
+        session.submit(LogName::Messages, vec![Draft::Note(note)]).await?.await.map(drop)
     }
 }

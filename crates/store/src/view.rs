@@ -170,11 +170,7 @@ fn speaker<'a>(entry: &Object<'a>, body: &Object<'a>) -> Option<Role<'a>> {
 fn blocks<'a>(role: &Role<'a>, body: &Object<'a>, content: Option<&'a RawValue>) -> Vec<Block<'a>> {
     let mut blocks = match body.string("tool_call_id") {
         Some(id) if *role == Role::Tool => {
-            vec![Block::ToolResult(ToolResult::new(
-                id,
-                content,
-                body.get("is_error"),
-            ))]
+            vec![Block::ToolResult(ToolResult::new(id, content, body.get("is_error")))]
         }
         _ => content.map_or_else(Vec::new, Block::all_of),
     };
@@ -241,10 +237,7 @@ mod tests {
         let call = r#"{"uuid":"u","timestamp":"t","role":"assistant","content":"Hi!","tool_calls":[
             {"id":"c1","type":"function","function":{"name":"grep","arguments":{"q":1}}},
             {"id":"c2","name":"ls","input":null}]}"#;
-        assert_eq!(
-            lines(call),
-            ["text Hi!", r#"use c1 grep {"q":1}"#, "use c2 ls null"]
-        );
+        assert_eq!(lines(call), ["text Hi!", r#"use c1 grep {"q":1}"#, "use c2 ls null"]);
 
         let answer = r#"{"role":"tool","tool_call_id":"c1","content":"two\nlines"}"#;
         assert_eq!(lines(answer), [r#"result c1 "two\nlines""#]);
@@ -258,9 +251,7 @@ mod tests {
     fn arguments_in_a_string_are_given_as_the_json_they_hold() {
         let call = |arguments: &str| {
             let function = format!(r#"{{"name":"f","arguments":{arguments}}}"#);
-            lines(&format!(
-                r#"{{"role":"assistant","tool_calls":[{{"id":"c","function":{function}}}]}}"#
-            ))
+            lines(&format!(r#"{{"role":"assistant","tool_calls":[{{"id":"c","function":{function}}}]}}"#))
         };
         assert_eq!(call(r#""{\"a\": [1]}""#), [r#"use c f {"a": [1]}"#]);
         assert_eq!(call(r#""{\"a\": [1""#), [r#"use c f "{\"a\": [1""#]);
@@ -287,10 +278,7 @@ mod tests {
         let message = Message::of(entry.as_bytes()).expect("a message");
 
         assert_eq!(message.role, Role::User);
-        assert_eq!(
-            [message.uuid, message.timestamp, message.model],
-            [None, None, None]
-        );
+        assert_eq!([message.uuid, message.timestamp, message.model], [None, None, None]);
         let expected = [
             "other null",
             "other 4",
@@ -314,10 +302,7 @@ mod tests {
 
     #[test]
     fn the_last_member_of_a_name_wins_and_escaped_names_count() {
-        assert_eq!(
-            lines(r#"{"role":"user","content":"a","c\u006fntent":"b"}"#),
-            ["text b"]
-        );
+        assert_eq!(lines(r#"{"role":"user","content":"a","c\u006fntent":"b"}"#), ["text b"]);
     }
 
     #[test]

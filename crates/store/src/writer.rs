@@ -46,12 +46,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            operations: 256,
-            bytes: 16 << 20,
-            total_bytes: 64 << 20,
-            threads: 8,
-        }
+        Self { operations: 256, bytes: 16 << 20, total_bytes: 64 << 20, threads: 8 }
     }
 }
 
@@ -103,11 +98,7 @@ impl Writer {
             work: Condvar::new(),
             room: Signal::new(),
         };
-        Self {
-            shared: Arc::new(shared),
-            threads: Mutex::default(),
-            closed: Mutex::default(),
-        }
+        Self { shared: Arc::new(shared), threads: Mutex::default(), closed: Mutex::default() }
     }
 
     /// Queues an operation, waiting for room if there is none.
@@ -127,9 +118,7 @@ impl Writer {
     /// Queues an operation, or says that there is no room.
     pub(crate) fn try_submit(&self, log: &LogKey, request: Request) -> Result<Ticket> {
         let (operation, ticket) = request.into_operation();
-        self.accept(log, operation)
-            .map(|()| ticket)
-            .map_err(|(_, error)| error)
+        self.accept(log, operation).map(|()| ticket).map_err(|(_, error)| error)
     }
 
     fn accept(&self, log: &LogKey, operation: Operation) -> Result<(), (Operation, Error)> {
@@ -170,15 +159,10 @@ impl Writer {
             return;
         }
         let shared = self.shared.clone();
-        let thread = std::thread::Builder::new()
-            .name("rethread-writer".into())
-            .spawn(move || shared.run());
+        let thread = std::thread::Builder::new().name("rethread-writer".into()).spawn(move || shared.run());
         if let Ok(thread) = thread {
             state.threads += 1;
-            self.threads
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(thread);
+            self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         } else if state.threads == 0 {
             // No thread at all to be had: do the work here rather than never.
             drop(state);
@@ -190,12 +174,7 @@ impl Writer {
     pub(crate) async fn flush(&self) -> Result<()> {
         let logs: Vec<LogKey> = {
             let state = self.shared.state();
-            state
-                .queues
-                .iter()
-                .filter(|(_, queue)| !queue.is_idle())
-                .map(|(log, _)| log.clone())
-                .collect()
+            state.queues.iter().filter(|(_, queue)| !queue.is_idle()).map(|(log, _)| log.clone()).collect()
         };
         let mut result = Ok(());
         let mut tickets = Vec::new();
@@ -213,12 +192,7 @@ impl Writer {
 
     /// Waits until what was accepted for one log is in, or cannot be got in for now.
     pub(crate) async fn settle(&self, log: &LogKey) -> Result<()> {
-        let busy = self
-            .shared
-            .state()
-            .queues
-            .get(log)
-            .is_some_and(|queue| queue.has_work() || queue.owned);
+        let busy = self.shared.state().queues.get(log).is_some_and(|queue| queue.has_work() || queue.owned);
         if !busy {
             return Ok(());
         }
@@ -266,12 +240,7 @@ impl Writer {
             result = result.and(Err(error.clone())).map_err(|_| error);
         }
         self.shared.work.notify_all();
-        for thread in self
-            .threads
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .drain(..)
-        {
+        for thread in self.threads.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             while !thread.is_finished() && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -334,15 +303,7 @@ impl Request {
     fn into_operation(self) -> (Operation, Ticket) {
         let (reply, ticket) = Ticket::new();
         let Request { drafts, lane, nonce } = self;
-        (
-            Operation {
-                drafts,
-                lane,
-                nonce,
-                reply,
-            },
-            ticket,
-        )
+        (Operation { drafts, lane, nonce, reply }, ticket)
     }
 }
 
@@ -363,14 +324,11 @@ impl Shared {
                     return;
                 }
                 let pause = state.next_alarm().map_or(Duration::from_secs(3600), |at| {
-                    at.saturating_duration_since(Instant::now())
-                        .max(Duration::from_micros(100))
+                    at.saturating_duration_since(Instant::now()).max(Duration::from_micros(100))
                 });
                 state.idle_threads += 1;
                 let waited = self.work.wait_timeout(state, pause);
-                state = waited
-                    .map(|(state, _)| state)
-                    .unwrap_or_else(|poisoned| poisoned.into_inner().0);
+                state = waited.map(|(state, _)| state).unwrap_or_else(|poisoned| poisoned.into_inner().0);
                 state.idle_threads -= 1;
             };
             if !state.ready.is_empty() {
@@ -393,11 +351,7 @@ impl Shared {
                 let done = pollster::block_on(self.backend.settle(log));
                 self.synced(log, done);
             }
-            Job::Write {
-                head,
-                batch,
-                unsynced,
-            } => {
+            Job::Write { head, batch, unsynced } => {
                 let work = worker::write(&*self.backend, log, head, batch, self.durability, unsynced);
                 self.written(log, pollster::block_on(work));
             }
@@ -467,28 +421,16 @@ impl Shared {
             let Some(queue) = state.queues.get_mut(&log) else {
                 continue;
             };
-            let stuck = queue
-                .stuck
-                .take()
-                .map(|batch| batch.operations)
-                .unwrap_or_default();
+            let stuck = queue.stuck.take().map(|batch| batch.operations).unwrap_or_default();
             let operations: Vec<Operation> = stuck.into_iter().chain(queue.waiting.drain(..)).collect();
-            let records = operations
-                .iter()
-                .filter(|operation| !operation.is_barrier())
-                .count();
+            let records = operations.iter().filter(|operation| !operation.is_barrier()).count();
             let records = if queue.owned { queue.records } else { records };
             if records > 0 || queue.unsynced.is_some() {
                 let error = match queue.trouble() {
                     Some(failing) => failing.error.clone(),
-                    None => Error::Abandoned {
-                        log: log.clone(),
-                        records,
-                    },
+                    None => Error::Abandoned { log: log.clone(), records },
                 };
-                operations
-                    .into_iter()
-                    .for_each(|operation| operation.fail(&error));
+                operations.into_iter().for_each(|operation| operation.fail(&error));
                 state.tell(Event::Abandoned(log, error.clone()));
                 first.get_or_insert(error);
             }
@@ -498,11 +440,7 @@ impl Shared {
 }
 
 enum Job {
-    Write {
-        head: Option<head::Head>,
-        batch: Batch,
-        unsynced: bool,
-    },
+    Write { head: Option<head::Head>, batch: Batch, unsynced: bool },
     Sync,
 }
 
@@ -527,11 +465,7 @@ impl State {
             queue.listed = false;
             queue.owned = true;
             let batch = queue.stuck.take().unwrap_or_else(|| queue.take_batch(max_bytes));
-            let job = Job::Write {
-                head: queue.head.take(),
-                batch,
-                unsynced: queue.unsynced.is_some(),
-            };
+            let job = Job::Write { head: queue.head.take(), batch, unsynced: queue.unsynced.is_some() };
             return Some((log, job));
         }
         let now = Instant::now();
@@ -539,11 +473,7 @@ impl State {
             let free = !queue.owned && !queue.has_work() && queue.parked_until.is_none();
             free && queue.unsynced.is_some_and(|since| since + SYNC_WITHIN <= now)
         };
-        let log = self
-            .watched
-            .iter()
-            .find(|log| self.queues.get(log).is_some_and(due))?
-            .clone();
+        let log = self.watched.iter().find(|log| self.queues.get(log).is_some_and(due))?.clone();
         self.queues.get_mut(&log)?.owned = true;
         Some((log, Job::Sync))
     }
@@ -564,16 +494,9 @@ impl State {
     fn next_alarm(&self) -> Option<Instant> {
         let alarm = |queue: &Queue| {
             let sync = queue.unsynced.map(|since| since + SYNC_WITHIN);
-            if queue.owned {
-                None
-            } else {
-                queue.parked_until.or(sync)
-            }
+            if queue.owned { None } else { queue.parked_until.or(sync) }
         };
-        self.watched
-            .iter()
-            .filter_map(|log| self.queues.get(log).and_then(alarm))
-            .min()
+        self.watched.iter().filter_map(|log| self.queues.get(log).and_then(alarm)).min()
     }
 
     fn watch(&mut self, log: &LogKey) {
@@ -603,19 +526,12 @@ impl State {
             return;
         };
         // Who waits at a barrier learns now that it cannot be passed; the records themselves stay.
-        let stuck = queue
-            .stuck
-            .as_mut()
-            .map(|batch| batch.take_barriers())
-            .unwrap_or_default();
+        let stuck = queue.stuck.as_mut().map(|batch| batch.take_barriers()).unwrap_or_default();
         let waiting = std::mem::take(&mut queue.waiting);
         let (barriers, waiting): (VecDeque<_>, VecDeque<_>) =
             waiting.into_iter().partition(Operation::is_barrier);
         queue.waiting = waiting;
-        barriers
-            .into_iter()
-            .chain(stuck)
-            .for_each(|operation| operation.fail(&failing.error));
+        barriers.into_iter().chain(stuck).for_each(|operation| operation.fail(&failing.error));
         if first {
             let Some(queue) = self.queues.get(log) else { return };
             let trouble = trouble(log, &failing, queue);
@@ -647,8 +563,7 @@ impl State {
     }
 
     fn tell(&mut self, event: Event) {
-        self.subscribers
-            .retain(|subscriber| subscriber.try_send(event.clone()).is_ok());
+        self.subscribers.retain(|subscriber| subscriber.try_send(event.clone()).is_ok());
     }
 }
 

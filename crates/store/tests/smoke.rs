@@ -2,10 +2,7 @@ use rethread_store::*;
 use std::sync::Arc;
 
 fn entry(n: usize) -> Entry {
-    Entry::parse(format!(
-        r#"{{"uuid":"u{n}","role":"user","content":"message {n}"}}"#
-    ))
-    .unwrap()
+    Entry::parse(format!(r#"{{"uuid":"u{n}","role":"user","content":"message {n}"}}"#)).unwrap()
 }
 
 #[test]
@@ -23,10 +20,7 @@ fn smoke() {
         }
         let h = session.messages().await.unwrap();
         assert_eq!(h.records.len(), 1000);
-        let fork = session
-            .fork(Fork::default().at("u500".parse().unwrap()))
-            .await
-            .unwrap();
+        let fork = session.fork(Fork::default().at("u500".parse().unwrap())).await.unwrap();
         assert_eq!(fork.messages().await.unwrap().records.len(), 501);
         fork.append(entry(2000)).await.unwrap().await.unwrap();
         assert_eq!(fork.messages().await.unwrap().records.len(), 502);

@@ -21,15 +21,18 @@ pub(super) async fn paged(backend: &dyn Backend) {
     // In order of their bytes; a backend that sorts by some language's rules has another.
     let sessions = ["9", "B", "Z.z", "a", "a-b", "a.b", "a_b", "aa", "b"];
     for (number, name) in sessions.into_iter().enumerate() {
-        if number % 3 != 0 {
-            for log in LogName::ALL.into_iter().skip(number % 3 - 1) {
-                let log = LogKey::new(session(name), log);
-                append(rule, backend, &log, &singles(0, 2, "a")).await;
-            }
+        let (logs, documents): (&[LogName], &[&str]) = match number % 4 {
+            0 => (&[], &["lease"]),
+            1 => (&[LogName::Transcript], &[]),
+            2 => (&[LogName::Messages], &[]),
+            _ => (&LogName::ALL, &["lease", "metadata"]),
+        };
+        for log in logs {
+            let log = LogKey::new(session(name), *log);
+            append(rule, backend, &log, &singles(0, 2, "a")).await;
         }
-        if number % 3 != 1 {
-            put(rule, backend, &format!("sessions/{name}/lease")).await;
-            put(rule, backend, &format!("sessions/{name}/metadata")).await;
+        for document in documents {
+            put(rule, backend, &format!("sessions/{name}/{document}")).await;
         }
     }
     names(rule, backend, Space::Sessions, &sessions).await;

@@ -86,7 +86,7 @@ pub(super) async fn opaque(backend: &dyn Backend) {
         r#"{"number":123456789012345678901234567890.10,"deep":[[[{}]]]}"#,
         "{\"lines\":\"\u{85}\u{2028}\u{2029}\u{7f}\",\"text\":\"ü € 😀 e\u{301}\"}",
     ];
-    let ids = ["'; --", "%_*?[", "../..", "{$1}", "<&>", "\u{7e}!"];
+    let ids = ["';--", "%_*?[", "../..", "{$1}", "<&>", "\u{7e}!"];
     let lines: Vec<Line> = (0..)
         .zip(bodies.iter().zip(ids))
         .map(|(position, (body, id))| record(position, 0, id, body))

@@ -123,6 +123,8 @@ async fn page(rule: Rule, backend: &dyn Backend, log: &LogKey, from: usize, max_
     let start = From::Position(from as Position);
     let chunk = rule.ok(backend.read(log, start, max_bytes).await);
     let given = &chunk.lines;
+    let positions: Vec<_> = given.iter().map(|line| line.stamp().position).collect();
+    rule.same(positions, (from as Position..).take(given.len()).collect());
     undamaged(&chunk);
 
     let rule = Rule("read never gives part of an atomic group");

@@ -39,9 +39,7 @@ pub(crate) fn put(
         }
         disk.rename(&aside, &path).map_err(Error::io("write", &path))?;
         disk.sync_folder(folder).map_err(Error::io("sync", folder))?;
-        folder.parent().map_or(Ok(()), |parent| {
-            disk.sync_folder(parent).map_err(Error::io("sync", parent))
-        })
+        folder.parent().map_or(Ok(()), |parent| disk.sync_folder(parent).map_err(Error::io("sync", parent)))
     });
     if written.is_err() {
         // Nothing refers to it; if this fails too, it is swept up later.
@@ -111,11 +109,7 @@ pub(crate) fn list(disk: &dyn Disk, root: &Path, after: Option<&str>, limit: usi
             }
             let path = folder.join(rest);
             let stat = disk.stat(&path).map_err(Error::io("look at", &path))?;
-            listed.push(Listed {
-                name,
-                change: String::new(),
-                modified: super::timestamp(stat.modified),
-            });
+            listed.push(Listed { name, change: String::new(), modified: super::timestamp(stat.modified) });
             if listed.len() == limit {
                 return Ok(listed);
             }

@@ -128,10 +128,7 @@ impl Disk for RealDisk {
     }
 
     fn touch(&self, path: &Path) -> io::Result<()> {
-        OpenOptions::new()
-            .append(true)
-            .open(path)?
-            .set_modified(std::time::SystemTime::now())
+        OpenOptions::new().append(true).open(path)?.set_modified(std::time::SystemTime::now())
     }
 }
 

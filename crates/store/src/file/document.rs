@@ -28,10 +28,7 @@ pub(crate) fn get(disk: &dyn Disk, path: &Path) -> Result<Option<Document>> {
     };
     let read = || read_range(&*file, 0, file.stat()?.length);
     let bytes = read().map_err(Error::io("read", path))?;
-    Ok(Some(Document {
-        version: version(&bytes),
-        bytes: bytes.into(),
-    }))
+    Ok(Some(Document { version: version(&bytes), bytes: bytes.into() }))
 }
 
 /// Replaces a document, if what is there is what was expected. Run under a lock unless anything goes.
@@ -102,34 +99,22 @@ pub(crate) fn remove(disk: &dyn Disk, path: &Path) -> Result<bool> {
 /// Lists the documents of the store itself: those beside `sessions`, and those one folder down.
 pub(crate) fn list(disk: &dyn Disk, root: &Path, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
     let mut listed = Vec::new();
-    let folders = [root.to_owned()]
-        .into_iter()
-        .chain(names(disk, root)?.into_iter().map(|name| root.join(name)));
+    let folders =
+        [root.to_owned()].into_iter().chain(names(disk, root)?.into_iter().map(|name| root.join(name)));
     for folder in folders {
-        let prefix = folder
-            .strip_prefix(root)
-            .map(|path| path.display().to_string())
-            .unwrap_or_default();
+        let prefix = folder.strip_prefix(root).map(|path| path.display().to_string()).unwrap_or_default();
         for file in names(disk, &folder).unwrap_or_default() {
             let Some(stem) = file.strip_suffix(".json") else {
                 continue;
             };
-            let name = if prefix.is_empty() {
-                stem.to_owned()
-            } else {
-                format!("{prefix}/{stem}")
-            };
+            let name = if prefix.is_empty() { stem.to_owned() } else { format!("{prefix}/{stem}") };
             if name.parse::<Key>().is_err() {
                 continue;
             }
             let path = folder.join(&file);
             let stat = disk.stat(&path).map_err(Error::io("look at", &path))?;
             let change = format!("{}:{}:{}", stat.inode, stat.length, stat.modified);
-            listed.push(Listed {
-                name,
-                change,
-                modified: super::timestamp(stat.modified),
-            });
+            listed.push(Listed { name, change, modified: super::timestamp(stat.modified) });
         }
     }
     listed.sort_unstable_by(|one, other| one.name.cmp(&other.name));
@@ -142,17 +127,11 @@ pub(crate) fn list(disk: &dyn Disk, root: &Path, after: Option<&str>, limit: usi
 
 /// Removes temporary files whose process died.
 pub(crate) fn sweep(disk: &dyn Disk, root: &Path) -> Result<u64> {
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let oldest = now.saturating_sub(ABANDONED).as_nanos() as i128;
     let sessions = root.join("sessions");
     let mut folders = vec![root.to_owned(), root.join("memory")];
-    folders.extend(
-        names(disk, &sessions)?
-            .into_iter()
-            .map(|name| sessions.join(name)),
-    );
+    folders.extend(names(disk, &sessions)?.into_iter().map(|name| sessions.join(name)));
     let mut swept = 0;
     for folder in folders {
         for name in names(disk, &folder)? {
@@ -175,10 +154,7 @@ fn names(disk: &dyn Disk, folder: &Path) -> Result<Vec<String>> {
 }
 
 fn is_absent(error: &std::io::Error) -> bool {
-    matches!(
-        error.kind(),
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
-    )
+    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
 }
 
 fn version(bytes: &[u8]) -> Version {

@@ -119,19 +119,9 @@ impl Folder {
         }
         let log = match slot {
             Some(log) => log,
-            None => slot.insert(LogFile::open(
-                &self.disk,
-                &self.path,
-                key.name,
-                found,
-                &self.quarantine,
-            )?),
+            None => slot.insert(LogFile::open(&self.disk, &self.path, key.name, found, &self.quarantine)?),
         };
-        if let Some(mark) = lock
-            .mark(key.name)
-            .filter(|mark| mark.owner != self.owner)
-            .cloned()
-        {
+        if let Some(mark) = lock.mark(key.name).filter(|mark| mark.owner != self.owner).cloned() {
             log.redo(&mark)?;
             lock.set_mark(key.name, None)?;
         }

@@ -34,12 +34,7 @@ impl Index {
     pub(crate) fn open(disk: &Arc<dyn Disk>, folder: &Path, log: LogName) -> Self {
         let path = path(folder, log);
         let file = disk.open(&path, Open::Update).ok();
-        Self {
-            path,
-            file,
-            fresh: Vec::new(),
-            first: 0,
-        }
+        Self { path, file, fresh: Vec::new(), first: 0 }
     }
 
     /// Adds the slots it lacks, from the log itself.
@@ -103,10 +98,7 @@ pub(crate) fn candidates(disk: &dyn Disk, folder: &Path, log: LogName, id: &Entr
     };
     let slots = read().unwrap_or_default();
     let wanted = hash(id);
-    let matches = slots
-        .chunks_exact(SLOT as usize)
-        .enumerate()
-        .filter(|(_, slot)| *slot == wanted);
+    let matches = slots.chunks_exact(SLOT as usize).enumerate().filter(|(_, slot)| *slot == wanted);
     let mut positions: Vec<Position> = matches.map(|(position, _)| position as Position).collect();
     positions.reverse();
     positions

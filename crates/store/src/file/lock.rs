@@ -59,14 +59,7 @@ impl LockFile {
             write_all_at(&*file, &blank, stat.length).map_err(Error::io("write", &path))?;
         }
         let marks = [const { None }; 3];
-        Ok(Self {
-            disk: disk.clone(),
-            path,
-            file,
-            inode: stat.inode,
-            marks,
-            others_wait: false,
-        })
+        Ok(Self { disk: disk.clone(), path, file, inode: stat.inode, marks, others_wait: false })
     }
 
     /// Tries to become the holder for as long as `patience`.
@@ -76,11 +69,7 @@ impl LockFile {
         while !self.file.try_lock().map_err(Error::io("lock", &self.path))? {
             if begun.elapsed() >= patience {
                 let holder = self.holder();
-                return Err(Error::Busy {
-                    session: session.clone(),
-                    holder,
-                    waited: begun.elapsed(),
-                });
+                return Err(Error::Busy { session: session.clone(), holder, waited: begun.elapsed() });
             }
             if announced.is_none_or(|at: Instant| at.elapsed().as_millis() > FRESH / 4) {
                 self.announce(owner);
@@ -97,9 +86,7 @@ impl LockFile {
 
     /// Returns whether the file that is locked is still the one that others will lock.
     pub(crate) fn is_current(&self) -> bool {
-        self.disk
-            .stat(&self.path)
-            .is_ok_and(|stat| stat.inode == self.inode)
+        self.disk.stat(&self.path).is_ok_and(|stat| stat.inode == self.inode)
     }
 
     fn after_locking(&mut self, owner: &str) -> Result<()> {
@@ -109,9 +96,7 @@ impl LockFile {
             let at = MARKS + slot * MARK_SIZE;
             *mark = page.get(at..at + MARK_SIZE).and_then(read_mark);
         }
-        self.others_wait = page
-            .get(WAITING..)
-            .is_some_and(|waiting| is_fresh(waiting, owner));
+        self.others_wait = page.get(WAITING..).is_some_and(|waiting| is_fresh(waiting, owner));
         let holder = Holder::this_process("write");
         self.write(&holder.to_string(), HOLDER, HOLDER_SIZE)
     }
@@ -126,9 +111,9 @@ impl LockFile {
         if self.marks[log as usize] == mark {
             return Ok(());
         }
-        let text = mark.as_ref().map_or(String::new(), |mark| {
-            format!("{} {} {}", mark.segment, mark.from, mark.owner)
-        });
+        let text = mark
+            .as_ref()
+            .map_or(String::new(), |mark| format!("{} {} {}", mark.segment, mark.from, mark.owner));
         self.write(&text, MARKS + log as usize * MARK_SIZE, MARK_SIZE)?;
         self.marks[log as usize] = mark;
         Ok(())
@@ -151,11 +136,7 @@ impl LockFile {
     fn holder(&self) -> String {
         let text = read_range(&*self.file, HOLDER as u64, HOLDER_SIZE as u64).unwrap_or_default();
         let text = String::from_utf8_lossy(&text).trim().to_owned();
-        if text.is_empty() {
-            "another process".into()
-        } else {
-            text
-        }
+        if text.is_empty() { "another process".into() } else { text }
     }
 
     fn write(&self, text: &str, at: usize, size: usize) -> Result<()> {
@@ -169,11 +150,7 @@ impl LockFile {
 fn read_mark(slot: &[u8]) -> Option<Mark> {
     let mut fields = std::str::from_utf8(slot).ok()?.split_whitespace();
     let (segment, from) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    Some(Mark {
-        segment,
-        from,
-        owner: fields.next()?.to_owned(),
-    })
+    Some(Mark { segment, from, owner: fields.next()?.to_owned() })
 }
 
 fn is_fresh(slot: &[u8], owner: &str) -> bool {
@@ -184,7 +161,5 @@ fn is_fresh(slot: &[u8], owner: &str) -> bool {
 }
 
 fn now() -> u128 {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| since.as_millis())
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_millis())
 }

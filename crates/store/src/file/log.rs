@@ -59,9 +59,8 @@ impl LogFile {
         quarantine: &Quarantine,
     ) -> Result<Self> {
         let segments = segment::open_all(&**disk, folder, name)?;
-        let (number, start, first) = segments
-            .last()
-            .map_or((0, 0, 0), |last| (last.number, last.start, last.first));
+        let (number, start, first) =
+            segments.last().map_or((0, 0, 0), |last| (last.number, last.start, last.first));
         let path = segment::path(folder, name, number);
         let file = disk.open(&path, Open::Append).map_err(Error::io("open", &path))?;
         let stat = file.stat().map_err(Error::io("look at", &path))?;
@@ -104,11 +103,7 @@ impl LogFile {
             Ok(stat) if stat.inode == self.inode => stat,
             _ => return Ok(false),
         };
-        if self
-            .disk
-            .stat(&segment::path(&self.folder, self.name, self.segment + 1))
-            .is_ok()
-        {
+        if self.disk.stat(&segment::path(&self.folder, self.name, self.segment + 1)).is_ok() {
             return Ok(false);
         }
         if stat.length == self.length {
@@ -154,20 +149,13 @@ impl LogFile {
 
     /// Writes again, in place, what a writer that died had not made sure of, and syncs it.
     pub(crate) fn redo(&mut self, mark: &Mark) -> Result<()> {
-        let from = if mark.segment == self.segment {
-            mark.from.min(self.length)
-        } else {
-            0
-        };
+        let from = if mark.segment == self.segment { mark.from.min(self.length) } else { 0 };
         let block = from - from % BLOCK;
         let bytes = read_range(&*self.file, block, self.length).map_err(self.at("read"))?;
         self.retain_from_disk(block)?;
         // The same bytes in the same place: readers see no difference, but the pages are dirty again,
         // so a sync that succeeds now has really written them.
-        let file = self
-            .disk
-            .open(&self.path, Open::Existing)
-            .map_err(self.at("open"))?;
+        let file = self.disk.open(&self.path, Open::Existing).map_err(self.at("open"))?;
         write_all_at(&*file, &bytes, block).map_err(self.at("write"))?;
         self.nameless = true;
         self.sync()
@@ -277,12 +265,7 @@ impl LogFile {
         let path = segment::path(&self.folder, self.name, number);
         let records: Vec<Line> = whole_lines(&self.retained).collect();
         let first = records.first().map_or(self.next, |line| line.stamp().position);
-        let header = Header {
-            after: self.segment,
-            end: self.retained_from,
-            first,
-        }
-        .to_line()?;
+        let header = Header { after: self.segment, end: self.retained_from, first }.to_line()?;
         let mut bytes = Vec::with_capacity(self.retained.len() + 256);
         for line in std::iter::once(&header).chain(&records) {
             bytes.extend_from_slice(line.as_bytes());

@@ -18,23 +18,14 @@ pub(crate) struct Quarantine {
 
 impl Quarantine {
     pub(crate) fn new(disk: &Arc<dyn Disk>, root: &Path, session: &SessionId) -> Self {
-        Self {
-            disk: disk.clone(),
-            folder: root.join("quarantine"),
-            session: session.clone(),
-        }
+        Self { disk: disk.clone(), folder: root.join("quarantine"), session: session.clone() }
     }
 
     /// Keeps a copy of damaged bytes; the same bytes of the same place only once.
     pub(crate) fn keep(&self, damage: &Damage, bytes: &[u8]) -> Result<()> {
         let hash = BlobId::of(bytes).to_string();
-        let path = self.folder.join(format!(
-            "{}.{}.{}.{}",
-            self.session,
-            damage.file,
-            damage.offset,
-            &hash[..12]
-        ));
+        let path =
+            self.folder.join(format!("{}.{}.{}.{}", self.session, damage.file, damage.offset, &hash[..12]));
         if self.disk.stat(&path).is_ok() {
             return Ok(());
         }

@@ -48,18 +48,10 @@ fn read_last(segments: &[Segment], log: LogName, place: impl Fn(u32) -> std::pat
         tail = tail.or(found.tail(end));
         if let Some(line) = found.lines.pop() {
             let next = line.stamp().position + 1;
-            return Ok(Chunk {
-                lines: vec![line],
-                damage: Vec::new(),
-                next,
-                tail,
-            });
+            return Ok(Chunk { lines: vec![line], damage: Vec::new(), next, tail });
         }
     }
-    Ok(Chunk {
-        tail,
-        ..Chunk::default()
-    })
+    Ok(Chunk { tail, ..Chunk::default() })
 }
 
 fn read_on(
@@ -70,15 +62,9 @@ fn read_on(
     bookmark: Option<Bookmark>,
     place: impl Fn(u32) -> std::path::PathBuf,
 ) -> Result<(Chunk, Option<Bookmark>)> {
-    let mut chunk = Chunk {
-        next: position,
-        ..Chunk::default()
-    };
+    let mut chunk = Chunk { next: position, ..Chunk::default() };
     let mut mark = None;
-    let first = segments
-        .iter()
-        .rposition(|segment| segment.first <= position)
-        .unwrap_or(0);
+    let first = segments.iter().rposition(|segment| segment.first <= position).unwrap_or(0);
     let mut size = 0;
     for segment in segments.iter().skip(first) {
         let at = |action| Error::io(action, place(segment.number));
@@ -94,21 +80,11 @@ fn read_on(
         };
         let name = segment::file_name(log, segment.number);
         let mut found = Assembler::new(name, Some(chunk.next), start);
-        let stopped = scan::scan(
-            &*segment.file,
-            start,
-            end,
-            max_bytes.saturating_sub(size),
-            &mut found,
-        )
-        .map_err(at("read"))?;
+        let stopped = scan::scan(&*segment.file, start, end, max_bytes.saturating_sub(size), &mut found)
+            .map_err(at("read"))?;
         size += found.size;
         chunk.next = found.next().unwrap_or(chunk.next);
-        chunk.tail = if stopped == found.good_end && stopped < end {
-            None
-        } else {
-            found.tail(end)
-        };
+        chunk.tail = if stopped == found.good_end && stopped < end { None } else { found.tail(end) };
         chunk.lines.append(&mut found.lines);
         chunk.damage.append(&mut found.damage);
         mark = Some(Bookmark {
@@ -125,22 +101,14 @@ fn read_on(
 }
 
 fn end_of(segment: &Segment, place: impl Fn(u32) -> std::path::PathBuf) -> Result<u64> {
-    let length = segment
-        .file
-        .stat()
-        .map_err(Error::io("look at", place(segment.number)))?
-        .length;
+    let length = segment.file.stat().map_err(Error::io("look at", place(segment.number)))?.length;
     Ok(segment.end.unwrap_or(length).min(length))
 }
 
 /// Returns whether the log still ends where a reader stopped.
 pub(crate) fn is_still_there(disk: &dyn Disk, folder: &Path, log: LogName, bookmark: Bookmark) -> bool {
     let path = segment::path(folder, log, bookmark.segment);
-    let unchanged = disk
-        .stat(&path)
-        .is_ok_and(|stat| stat.inode == bookmark.inode && stat.length == bookmark.offset);
-    unchanged
-        && disk
-            .stat(&segment::path(folder, log, bookmark.segment + 1))
-            .is_err()
+    let unchanged =
+        disk.stat(&path).is_ok_and(|stat| stat.inode == bookmark.inode && stat.length == bookmark.offset);
+    unchanged && disk.stat(&segment::path(folder, log, bookmark.segment + 1)).is_err()
 }

@@ -31,11 +31,7 @@ pub(crate) fn rewrite(
         let read = || read_range(&*segment.file, 0, segment.file.stat()?.length);
         let bytes = Bytes::from(read().map_err(Error::io("read", &path))?);
         // What a later segment wrote again is the same records; whole ones beyond the end count all the same.
-        collect(
-            &bytes.slice(segment.start as usize..),
-            &mut records,
-            &mut salvaged,
-        );
+        collect(&bytes.slice(segment.start as usize..), &mut records, &mut salvaged);
         files.push((segment::file_name(log, segment.number), bytes));
     }
     if files.is_empty() {
@@ -67,12 +63,7 @@ pub(crate) fn rewrite(
     disk.sync_folder(folder).map_err(Error::io("sync", folder))?;
     // A derived file; the next writer makes it again.
     let _ = disk.remove_file(&index::path(folder, log));
-    Ok(Rewrite {
-        kept: records.len() as u64 - salvaged,
-        salvaged,
-        lost,
-        backup: Some(backup),
-    })
+    Ok(Rewrite { kept: records.len() as u64 - salvaged, salvaged, lost, backup: Some(backup) })
 }
 
 fn collect(bytes: &Bytes, records: &mut BTreeMap<Position, Line>, salvaged: &mut u64) {
@@ -118,26 +109,15 @@ fn whole(records: &BTreeMap<Position, Line>) -> Result<(Vec<u8>, Vec<Position>)>
     for position in 0..records.keys().next_back().map_or(0, |last| last + 1) {
         let line = match records.get(&position) {
             // A group that lost a member is no group any more, or its other members would be lost with it.
-            Some(line) if line.stamp().left > 0 && !group_is_whole(records, line.stamp()) => Line::new(
-                &line.entry(),
-                Stamp {
-                    left: 0,
-                    ..line.stamp().clone()
-                },
-            ),
+            Some(line) if line.stamp().left > 0 && !group_is_whole(records, line.stamp()) => {
+                Line::new(&line.entry(), Stamp { left: 0, ..line.stamp().clone() })
+            }
             Some(line) => line.clone(),
             None => {
                 lost.push(position);
                 let note = Note::Lost { at: Timestamp::now() }.to_entry()?;
                 let id = note.id().clone();
-                let stamp = Stamp {
-                    position,
-                    parent: leaf.0,
-                    depth: leaf.1,
-                    kind: Kind::Note,
-                    id,
-                    left: 0,
-                };
+                let stamp = Stamp { position, parent: leaf.0, depth: leaf.1, kind: Kind::Note, id, left: 0 };
                 Line::new(&note, stamp)
             }
         };
@@ -155,8 +135,6 @@ fn whole(records: &BTreeMap<Position, Line>) -> Result<(Vec<u8>, Vec<Position>)>
 
 fn group_is_whole(records: &BTreeMap<Position, Line>, stamp: &Stamp) -> bool {
     (1..=stamp.left).all(|step| {
-        records
-            .get(&(stamp.position + step))
-            .is_some_and(|line| line.stamp().left == stamp.left - step)
+        records.get(&(stamp.position + step)).is_some_and(|line| line.stamp().left == stamp.left - step)
     })
 }

@@ -32,12 +32,7 @@ pub(crate) struct Assembler {
 
 impl Assembler {
     pub(crate) fn new(file: String, next: Option<Position>, start: u64) -> Self {
-        Self {
-            file,
-            next,
-            good_end: start,
-            ..Self::default()
-        }
+        Self { file, next, good_end: start, ..Self::default() }
     }
 
     /// Returns the position to come.
@@ -120,13 +115,7 @@ impl Assembler {
         }
         let (start, end, flaw) = region.unwrap_or((offset, offset, Flaw::Missing));
         let file = self.file.clone();
-        self.damage.push(Damage {
-            file,
-            offset: start,
-            length: end - start,
-            flaw,
-            lost,
-        });
+        self.damage.push(Damage { file, offset: start, length: end - start, flaw, lost });
     }
 
     /// Returns what lies after the last whole record, if the file ends at `end`.
@@ -136,13 +125,7 @@ impl Assembler {
         }
         let flaw = self.bad.map_or(Flaw::Cut, |(_, _, flaw)| flaw);
         let (file, offset) = (self.file.clone(), self.good_end);
-        Some(Damage {
-            file,
-            offset,
-            length: end - offset,
-            flaw,
-            lost: 0..0,
-        })
+        Some(Damage { file, offset, length: end - offset, flaw, lost: 0..0 })
     }
 }
 
@@ -200,10 +183,7 @@ pub(crate) fn locate(file: &dyn DiskFile, start: u64, end: u64, position: Positi
         let begun = near.lines.len();
         let stopped = scan(file, at, end, 1, &mut near)?;
         near.size = 0;
-        match near.lines[begun..]
-            .iter()
-            .find(|line| line.stamp().position >= position)
-        {
+        match near.lines[begun..].iter().find(|line| line.stamp().position >= position) {
             Some(_) => return Ok(low),
             None if stopped == at => return Ok(low),
             None => {

@@ -45,18 +45,9 @@ impl Header {
     /// Returns the header as a stored line.
     pub(crate) fn to_line(self) -> Result<Line> {
         let id: EntryId = "segment".parse()?;
-        let stamp = Stamp {
-            position: self.first,
-            parent: None,
-            depth: 0,
-            kind: Kind::Note,
-            id: id.clone(),
-            left: 0,
-        };
-        Ok(Line::new(
-            &Entry::of(&serde_json::json!({ "segment": self }))?.with_id(id),
-            stamp,
-        ))
+        let stamp =
+            Stamp { position: self.first, parent: None, depth: 0, kind: Kind::Note, id: id.clone(), left: 0 };
+        Ok(Line::new(&Entry::of(&serde_json::json!({ "segment": self }))?.with_id(id), stamp))
     }
 
     fn read(line: Bytes) -> Option<Self> {
@@ -65,9 +56,7 @@ impl Header {
             segment: Header,
         }
         let line = Line::parse(line).ok()?;
-        serde_json::from_slice::<Wrapped>(&line.body())
-            .ok()
-            .map(|wrapped| wrapped.segment)
+        serde_json::from_slice::<Wrapped>(&line.body()).ok().map(|wrapped| wrapped.segment)
     }
 }
 
@@ -89,13 +78,7 @@ pub(crate) fn open_all(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<V
     let Some(file) = open(disk, folder, log, 0)? else {
         return Ok(Vec::new());
     };
-    let mut chain = vec![Segment {
-        number: 0,
-        file,
-        start: 0,
-        end: None,
-        first: 0,
-    }];
+    let mut chain = vec![Segment { number: 0, file, start: 0, end: None, first: 0 }];
     // A later segment exists only after a failed sync, so one failed look is all this costs.
     if !exists(disk, folder, log, 1) {
         return Ok(chain);
@@ -128,12 +111,7 @@ pub(crate) fn open_all(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<V
 pub(crate) fn highest(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<u32> {
     let names = disk.names(folder).map_err(Error::io("list", folder))?;
     let prefix = format!("{}.", log.as_str());
-    let number = |name: &String| {
-        name.strip_prefix(&prefix)?
-            .strip_suffix(".jsonl")?
-            .parse::<u32>()
-            .ok()
-    };
+    let number = |name: &String| name.strip_prefix(&prefix)?.strip_suffix(".jsonl")?.parse::<u32>().ok();
     Ok(names.iter().filter_map(number).max().unwrap_or(0))
 }
 
@@ -166,12 +144,6 @@ fn open_with_header(
     let Some(header) = Header::read(Bytes::from(opening).slice(..length)) else {
         return Ok(None);
     };
-    let segment = Segment {
-        number,
-        file,
-        start: length as u64 + 1,
-        end: None,
-        first: header.first,
-    };
+    let segment = Segment { number, file, start: length as u64 + 1, end: None, first: header.first };
     Ok(Some((segment, header)))
 }

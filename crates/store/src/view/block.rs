@@ -86,10 +86,9 @@ impl<'a> Block<'a> {
         let object = Object::of(block.get())?;
         Some(match &*object.string("type")? {
             "text" => Self::Text(object.string("text")?),
-            "thinking" => Self::Thinking {
-                thinking: object.string("thinking")?,
-                signature: object.string("signature"),
-            },
+            "thinking" => {
+                Self::Thinking { thinking: object.string("thinking")?, signature: object.string("signature") }
+            }
             "tool_use" => Self::ToolUse(ToolUse {
                 id: object.string("id")?,
                 name: object.string("name")?,

@@ -38,9 +38,7 @@ impl<'a> Object<'a> {
 /// Returns an array's elements, or `None` if `value` is not an array.
 pub(super) fn elements(value: &RawValue) -> Option<Vec<&RawValue>> {
     let json = value.get();
-    json.starts_with('[')
-        .then(|| serde_json::from_str(json).ok())
-        .flatten()
+    json.starts_with('[').then(|| serde_json::from_str(json).ok()).flatten()
 }
 
 /// Returns a string's text, or `None` if `value` is not a string.

@@ -36,26 +36,18 @@ impl Composed {
     /// Forgets operations that had nothing to write.
     pub(crate) fn forget_barriers(&mut self, operations: &[Operation]) {
         let mut operations = operations.iter();
-        self.outcomes
-            .retain(|_| operations.next().is_none_or(|operation| !operation.is_barrier()));
+        self.outcomes.retain(|_| operations.next().is_none_or(|operation| !operation.is_barrier()));
     }
 
     fn place_of(&self, lane: &Arc<Lane>) -> Leaf {
-        let moved = self
-            .lanes
-            .iter()
-            .rev()
-            .find(|(other, _)| Arc::ptr_eq(other, lane));
+        let moved = self.lanes.iter().rev().find(|(other, _)| Arc::ptr_eq(other, lane));
         moved.map_or_else(|| lane.get(), |(_, leaf)| *leaf)
     }
 }
 
 /// Gives every record of a batch its place after `head`, which moves on.
 pub(crate) fn compose(log: &LogKey, head: &mut Head, operations: &mut [Operation]) -> Composed {
-    let mut composed = Composed {
-        at: head.next,
-        ..Composed::default()
-    };
+    let mut composed = Composed { at: head.next, ..Composed::default() };
     for operation in operations {
         let outcome = admit(log, head, operation).and_then(|()| place(head, operation, &mut composed));
         composed.outcomes.push(outcome);
@@ -90,11 +82,11 @@ fn admit(log: &LogKey, head: &Head, operation: &Operation) -> Result<()> {
     if head.trashed && !about_trash {
         return Err(Error::Trashed(session()));
     }
-    match (&operation.nonce, &head.fence) {
-        (Some(nonce), Some(fence)) if **nonce != *fence.nonce => Err(Error::Fenced {
-            session: session(),
-            holder: Box::new(fence.holder.clone()),
-        }),
+    let fence = head.fold.as_ref().and_then(|fold| fold.fence.as_ref());
+    match (&operation.nonce, fence) {
+        (Some(nonce), Some(fence)) if **nonce != *fence.nonce => {
+            Err(Error::Fenced { session: session(), holder: Box::new(fence.holder.clone()) })
+        }
         _ => Ok(()),
     }
 }
@@ -102,45 +94,26 @@ fn admit(log: &LogKey, head: &Head, operation: &Operation) -> Result<()> {
 fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) -> Result<Vec<Placed>> {
     let mut records: Vec<(Kind, Entry, Option<Leaf>)> = Vec::with_capacity(operation.drafts.len());
     for draft in &mut operation.drafts {
-        let lane = || {
-            operation
-                .lane
-                .as_ref()
-                .map(|lane| composed.place_of(lane))
-                .unwrap_or_default()
-        };
+        let lane = || operation.lane.as_ref().map(|lane| composed.place_of(lane)).unwrap_or_default();
         records.extend(match draft {
             Draft::Entry(entry) => Some((Kind::Entry, entry.clone(), None)),
             Draft::Copy(entry) => Some((Kind::Copy, entry.clone(), None)),
             Draft::Note(note) => {
                 let inherited = match note {
-                    Note::Created {
-                        origin: Some(origin), ..
-                    } => Some(Leaf {
-                        position: None,
-                        depth: origin.depth,
-                    }),
+                    Note::Created { origin: Some(origin), .. } => {
+                        Some(Leaf { position: None, depth: origin.depth })
+                    }
                     _ => None,
                 };
                 Some((Kind::Note, note.to_entry()?, inherited))
             }
             Draft::CopiesEnd => {
                 let end = lane().position;
-                Some((
-                    Kind::Note,
-                    Note::Materialized {
-                        at: Timestamp::now(),
-                        end,
-                    }
-                    .to_entry()?,
-                    None,
-                ))
+                Some((Kind::Note, Note::Materialized { at: Timestamp::now(), end }.to_entry()?, None))
             }
-            Draft::Leaf(leaf) => Some((
-                Kind::Note,
-                Note::Leaf { at: Timestamp::now() }.to_entry()?,
-                Some(*leaf),
-            )),
+            Draft::Leaf(leaf) => {
+                Some((Kind::Note, Note::Leaf { at: Timestamp::now() }.to_entry()?, Some(*leaf)))
+            }
             Draft::Change(change) => changed(head, change)?.map(|entry| (Kind::Note, entry, None)),
         });
     }
@@ -155,30 +128,13 @@ fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) ->
             _ => head.leaf,
         };
         let (position, id) = (head.next, entry.id().clone());
-        let depth = if kind == Kind::Note {
-            before.depth
-        } else {
-            before.depth + 1
-        };
+        let depth = if kind == Kind::Note { before.depth } else { before.depth + 1 };
         let left = (count - index - 1) as u64;
-        let stamp = Stamp {
-            position,
-            parent: before.position,
-            depth,
-            kind,
-            id: id.clone(),
-            left,
-        };
+        let stamp = Stamp { position, parent: before.position, depth, kind, id: id.clone(), left };
         let line = Line::new(&entry, stamp);
         head.apply(&line);
         if let (Some(lane), Kind::Entry | Kind::Copy) = (&operation.lane, kind) {
-            composed.lanes.push((
-                lane.clone(),
-                Leaf {
-                    position: Some(position),
-                    depth,
-                },
-            ));
+            composed.lanes.push((lane.clone(), Leaf { position: Some(position), depth }));
         }
         composed.lines.push(line);
         placed.push(Placed { id, position });
@@ -196,10 +152,5 @@ fn changed(head: &Head, change: &mut super::operation::Change) -> Result<Option<
     if set.is_empty() {
         return Ok(None);
     }
-    Note::Set {
-        at: Timestamp::now(),
-        set,
-    }
-    .to_entry()
-    .map(Some)
+    Note::Set { at: Timestamp::now(), set }.to_entry().map(Some)
 }

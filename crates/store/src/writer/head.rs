@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::backend::{Backend, Chunk, From, LogKey, LogName, Position};
 use crate::error::Result;
-use crate::fold::{Fence, Fold, Leaf};
+use crate::fold::{Fold, Leaf};
 use crate::note::Note;
 use crate::stamp::{Kind, Line};
 
@@ -17,12 +17,10 @@ pub(crate) struct Head {
     pub(crate) leaf: Leaf,
     pub(crate) trashed: bool,
     pub(crate) purging: bool,
-    /// The last fence, complete once `fold` is there.
-    pub(crate) fence: Option<Fence>,
     /// The backend keeps nothing, so a log without a beginning is as good as any.
     pub(crate) unkept: bool,
     /// The session's state, once somebody asked for it.
-    pub(crate) fold: Option<Fold>,
+    pub(crate) fold: Option<Box<Fold>>,
 }
 
 impl Head {
@@ -34,7 +32,6 @@ impl Head {
             leaf: Leaf::default(),
             trashed: false,
             purging: false,
-            fence: None,
             unkept: !backend.capabilities().keeps,
             fold: None,
         };
@@ -70,8 +67,7 @@ impl Head {
                 self.purging = fold.purging;
             }
             fold.next = self.next;
-            self.fence = fold.fence.clone();
-            self.fold = Some(fold);
+            self.fold = Some(Box::new(fold));
         }
         Ok(())
     }
@@ -81,29 +77,14 @@ impl Head {
         let stamp = line.stamp();
         self.next = stamp.position + 1;
         match stamp.kind {
-            Kind::Entry => {
-                self.leaf = Leaf {
-                    position: Some(stamp.position),
-                    depth: stamp.depth,
-                }
-            }
+            Kind::Entry => self.leaf = Leaf { position: Some(stamp.position), depth: stamp.depth },
             Kind::Copy => {}
             Kind::Note => {
-                self.leaf = Leaf {
-                    position: stamp.parent,
-                    depth: stamp.depth,
-                };
+                self.leaf = Leaf { position: stamp.parent, depth: stamp.depth };
                 match Note::read(&line.body()) {
                     Note::Trashed { .. } => self.trashed = true,
                     Note::Restored { .. } => (self.trashed, self.purging) = (false, false),
                     Note::Purging { .. } => self.purging = true,
-                    Note::Fence { nonce, holder, .. } => {
-                        self.fence = Some(Fence {
-                            position: stamp.position,
-                            nonce,
-                            holder,
-                        });
-                    }
                     _ => {}
                 }
             }

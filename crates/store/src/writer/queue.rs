@@ -109,10 +109,7 @@ impl Queue {
                 break;
             }
         }
-        Batch {
-            operations,
-            composed: None,
-        }
+        Batch { operations, composed: None }
     }
 }
 
@@ -122,9 +119,8 @@ impl Batch {
         if let Some(composed) = &mut self.composed {
             composed.forget_barriers(&self.operations);
         }
-        let (barriers, rest) = std::mem::take(&mut self.operations)
-            .into_iter()
-            .partition(Operation::is_barrier);
+        let (barriers, rest) =
+            std::mem::take(&mut self.operations).into_iter().partition(Operation::is_barrier);
         self.operations = rest;
         barriers
     }

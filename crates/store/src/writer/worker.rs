@@ -37,14 +37,8 @@ pub(crate) async fn write(
     durability: Durability,
     unsynced: bool,
 ) -> Outcome {
-    let Batch {
-        mut operations,
-        mut composed,
-    } = batch;
-    let mut outcome = Outcome {
-        unsynced,
-        ..Outcome::default()
-    };
+    let Batch { mut operations, mut composed } = batch;
+    let mut outcome = Outcome { unsynced, ..Outcome::default() };
     let mut head = match head {
         Some(head) => head,
         None => match load(backend, log).await {
@@ -73,10 +67,7 @@ pub(crate) async fn write(
             return outcome;
         }
         match backend.append(log, lines.at, &lines.lines, durability).await {
-            Ok(Append::Done {
-                durability,
-                mut found,
-            }) => {
+            Ok(Append::Done { durability, mut found }) => {
                 outcome.found.append(&mut found);
                 outcome.unsynced |= durability == Durability::Written;
                 outcome.wrote = true;
@@ -102,9 +93,7 @@ pub(crate) async fn write(
             Err(Error::NoSpace { .. }) if operations.len() > 1 => {
                 // A smaller batch may still fit. Nothing of this one was written.
                 head = expected;
-                outcome
-                    .postponed
-                    .splice(0..0, operations.split_off(operations.len() / 2));
+                outcome.postponed.splice(0..0, operations.split_off(operations.len() / 2));
             }
             Err(error) => {
                 // It may have been written all the same, so it is tried again with these very lines.
@@ -143,9 +132,7 @@ impl Outcome {
         if error.is_passing() {
             self.retry = Some((Batch { operations, composed }, error));
         } else {
-            operations
-                .into_iter()
-                .for_each(|operation| operation.fail(&error));
+            operations.into_iter().for_each(|operation| operation.fail(&error));
         }
         self
     }

@@ -1,0 +1,151 @@
+//! Clearing away what nothing needs any more.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::backend::{From, Key, LogKey, LogName, Space, Target};
+use crate::error::Result;
+use crate::fold::Fold;
+use crate::id::{BlobId, SessionId};
+use crate::repair::Mode;
+use crate::store::Store;
+
+const READ_AHEAD: usize = 1 << 20;
+
+/// What to clear away.
+#[derive(Clone, Debug)]
+pub struct Cleaning {
+    /// Sessions that have been in the trash for longer are purged; `None`: none are.
+    pub trash_after: Option<Duration>,
+    /// Content that nothing refers to is removed when it is older than this: a capture stores content before it
+    /// records it.
+    pub blobs_after: Duration,
+    /// Whether to do it.
+    pub mode: Mode,
+}
+
+impl Default for Cleaning {
+    fn default() -> Self {
+        Self { trash_after: None, blobs_after: Duration::from_secs(24 * 3600), mode: Mode::Apply }
+    }
+}
+
+/// What was, or would be, cleared away.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// Sessions purged, or whose interrupted purge was finished.
+    pub purged: Vec<SessionId>,
+    /// Folders of sessions that never got to their first record.
+    pub unborn: Vec<SessionId>,
+    /// Content removed.
+    pub blobs: Vec<BlobId>,
+    /// Leftovers of interrupted operations.
+    pub leftovers: u64,
+}
+
+impl Store {
+    /// Clears away interrupted purges, sessions that never began, unreferenced content, leftovers, and, if asked to,
+    /// what has been in the trash for long. Runs beside writers.
+    pub async fn gc(&self, cleaning: &Cleaning) -> Result<Cleaned> {
+        self.check_format().await?;
+        let backend = &*self.inner.backend;
+        let now = Timestamp::now();
+        let older =
+            |than: Timestamp, age: Duration| now.duration_since(than).unsigned_abs() > age && than < now;
+        let mut cleaned = Cleaned::default();
+        let mut live = Vec::new();
+        for listed in backend.list(Space::Sessions, None, usize::MAX).await? {
+            let Ok(session) = listed.name.parse::<SessionId>() else { continue };
+            let fold = Fold::load(backend, &session).await?;
+            let expired = |at: Timestamp| cleaning.trash_after.is_some_and(|age| older(at, age));
+            // A session is made by its first record, which comes right after its folder.
+            let unborn = fold.next == 0 && self.is_empty(&session).await? && older(listed.modified, HOUR);
+            if unborn {
+                cleaned.unborn.push(session);
+            } else if fold.purging || fold.metadata.trashed_at.is_some_and(expired) {
+                cleaned.purged.push(session.clone());
+                live.push(session);
+            } else {
+                live.push(session);
+            }
+        }
+        if cleaning.mode == Mode::Apply {
+            for session in &cleaned.purged {
+                self.purge(session).await?;
+            }
+            for session in &cleaned.unborn {
+                backend.remove(&Target::Session(session.clone())).await?;
+            }
+            cleaned.leftovers = backend.sweep().await?;
+        }
+        let used = self.used_blobs(&live).await?;
+        for listed in backend.list(Space::Blobs, None, usize::MAX).await? {
+            let Ok(blob) = listed.name.parse::<BlobId>() else { continue };
+            if !used.contains(&blob) && older(listed.modified, cleaning.blobs_after) {
+                cleaned.blobs.push(blob);
+                if cleaning.mode == Mode::Apply {
+                    backend.remove(&Target::Blob(blob)).await?;
+                }
+            }
+        }
+        Ok(cleaned)
+    }
+
+    async fn is_empty(&self, session: &SessionId) -> Result<bool> {
+        for name in LogName::ALL {
+            let chunk =
+                self.inner.backend.read(&LogKey::new(session.clone(), name), From::Position(0), 1).await?;
+            if !chunk.lines.is_empty() || chunk.tail.is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns everything that may be a reference: any 64 hex digits in a record of a capture or in a document.
+    ///
+    /// Knowing less of their shape keeps more: what a newer version writes is safe from an older one.
+    async fn used_blobs(&self, sessions: &[SessionId]) -> Result<HashSet<BlobId>> {
+        let backend = &*self.inner.backend;
+        let mut used = HashSet::new();
+        for session in sessions {
+            let log = LogKey::new(session.clone(), LogName::Checkpoints);
+            let mut from = 0;
+            loop {
+                let chunk = backend.read(&log, From::Position(from), READ_AHEAD).await?;
+                chunk.lines.iter().for_each(|line| used.extend(hashes(line.as_bytes())));
+                if chunk.next == from {
+                    break;
+                }
+                from = chunk.next;
+            }
+        }
+        for listed in backend.list(Space::Documents, None, usize::MAX).await? {
+            if let Some(document) = backend.get(&listed.name.parse::<Key>()?).await? {
+                used.extend(hashes(&document.bytes));
+            }
+        }
+        Ok(used)
+    }
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn hashes(bytes: &[u8]) -> impl Iterator<Item = BlobId> {
+    let words = bytes.split(|byte| !byte.is_ascii_hexdigit()).filter(|word| word.len() == 64);
+    words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_hash_in_a_record_counts_as_a_reference() {
+        let (one, other) = (BlobId::of(b"one"), BlobId::of(b"other"));
+        let record = format!(r#"{{"before":{{"hash":"{one}"}},"after":"sha256:{other}"}}"#);
+        assert_eq!(hashes(record.as_bytes()).collect::<Vec<_>>(), [one, other]);
+    }
+}
