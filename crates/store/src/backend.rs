@@ -1,5 +1,7 @@
 //! The seam: what a place must be able to do so that sessions can live there.
 
+mod forward;
+
 use std::fmt;
 use std::io::Read;
 use std::ops::Range;

@@ -102,5 +102,7 @@ pub async fn handles<B: Backend>(open: impl Fn() -> (B, B)) {
     let (one, other) = open();
     handles::removal(&one, &other).await;
     let (one, other) = open();
+    handles::replacement(&one, &other).await;
+    let (one, other) = open();
     handles::contended(&one, &other);
 }

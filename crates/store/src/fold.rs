@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::id::{EntryId, SessionId};
 use crate::lease::Holder;
 use crate::metadata::Metadata;
-use crate::note::{Note, Origin};
-use crate::stamp::{Kind, Line};
+use crate::note::{Arrival, Note, Origin};
+use crate::stamp::{Kind, Line, Stamp};
 use crate::view::{Message, Role};
 
 const PROMPT_LENGTH: usize = 200;
@@ -47,8 +47,12 @@ pub(crate) struct Fold {
     pub(crate) copied_to: Option<Position>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fence: Option<Fence>,
+    /// Being removed, or still being imported: not a session.
     #[serde(default)]
     pub(crate) purging: bool,
+    /// How the log will end, while it is being imported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) arrival: Option<Arrival>,
     /// The last entry did not say when it was made: the log's own time counts.
     #[serde(default)]
     pub(crate) timeless: bool,
@@ -71,6 +75,7 @@ impl Fold {
             copied_to: None,
             fence: None,
             purging: false,
+            arrival: None,
             timeless: false,
             last: None,
             change: String::new(),
@@ -151,6 +156,19 @@ impl Fold {
             }
         }
         self.metadata.message_count = self.leaf.depth;
+        if self.arrival.is_some() {
+            self.apply_arrival(stamp);
+        }
+    }
+
+    /// Whatever the imported notes say on the way, the session is there with its last record and not before.
+    fn apply_arrival(&mut self, stamp: &Stamp) {
+        let arrived = self.arrival.take_if(|arrival| arrival.ends_with(stamp));
+        self.purging = arrived.is_none();
+        if let (true, Some(at)) = (self.timeless, arrived.and_then(|arrival| arrival.updated_at)) {
+            self.metadata.updated_at = at;
+            self.timeless = false;
+        }
     }
 
     fn apply_entry(&mut self, entry: &Entry) {
@@ -168,11 +186,12 @@ impl Fold {
 
     fn apply_note(&mut self, position: Position, note: Note) {
         match note {
-            Note::Created { at, set, origin } => {
+            Note::Created { at, set, origin, arrival } => {
                 self.metadata.created_at = at;
                 self.metadata.updated_at = at;
                 self.metadata.apply(&set);
                 self.origin = origin;
+                self.arrival = arrival;
             }
             Note::Set { set, .. } => {
                 self.metadata.apply(&set);

@@ -59,12 +59,14 @@ impl Store {
         for listed in backend.list(Space::Sessions, None, usize::MAX).await? {
             let Ok(session) = listed.name.parse::<SessionId>() else { continue };
             let fold = Fold::load(backend, &session).await?;
+            // An import may still be at work on it; one that died is cleared away like an interrupted purge.
+            let arriving = fold.arrival.as_ref().is_some_and(|arrival| !older(arrival.at, HOUR));
             let expired = |at: Timestamp| cleaning.trash_after.is_some_and(|age| older(at, age));
             // A session is made by its first record, which comes right after its folder.
             let unborn = fold.next == 0 && self.is_empty(&session).await? && older(listed.modified, HOUR);
             if unborn {
                 cleaned.unborn.push(session);
-            } else if fold.purging || fold.metadata.trashed_at.is_some_and(expired) {
+            } else if !arriving && (fold.purging || fold.metadata.trashed_at.is_some_and(expired)) {
                 cleaned.purged.push(session.clone());
                 live.push(session);
             } else {

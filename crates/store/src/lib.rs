@@ -3,6 +3,7 @@
 
 pub mod backend;
 mod chain;
+pub mod conformance;
 mod entry;
 mod error;
 mod file;
@@ -19,6 +20,7 @@ mod metadata;
 mod note;
 mod off;
 mod project_memory;
+mod recorder;
 mod repair;
 mod session;
 mod stamp;
@@ -46,6 +48,7 @@ pub use metadata::Metadata;
 pub use note::{Note, Origin};
 pub use off::OffBackend;
 pub use project_memory::ProjectMemory;
+pub use recorder::{Begin, Finish, Persisted, Recorder, Recording, Restored};
 pub use repair::{Mode, Repair};
 pub use session::{Archive, Branched, Page, Session};
 pub use stamp::{Flaw, Kind, Line, Stamp};
@@ -54,3 +57,7 @@ pub use ticket::{Ack, Placed, Ticket};
 pub use url::Schemes;
 pub use verify::{Problem, Report};
 pub use writer::Limits;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/your-own-backend.md")]
+struct YourOwnBackend;

@@ -9,6 +9,7 @@ use crate::entry::Entry;
 use crate::error::Result;
 use crate::id::{EntryId, SessionId};
 use crate::lease::Holder;
+use crate::stamp::Stamp;
 
 /// What is said about a session. An unknown note, from a newer version, is [`Note::Other`] and changes nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,6 +25,9 @@ pub enum Note {
         /// Where its inherited history is, for an attached fork.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         origin: Option<Origin>,
+        /// How its log ends, for an imported session; always the last member.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arrival: Option<Arrival>,
     },
     /// Metadata changed: these members, `null` meaning removed.
     Set {
@@ -89,6 +93,29 @@ pub struct Origin {
     pub entry: EntryId,
     /// How many entries are inherited.
     pub depth: u64,
+}
+
+/// How the log of an imported session ends. Before that record is there, the session is not: an import that was
+/// interrupted leaves nothing that looks like a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arrival {
+    /// When the import began.
+    pub at: Timestamp,
+    /// The id of the last record.
+    pub last: EntryId,
+    /// Its position, where that was known when the import began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<Position>,
+    /// When the session was last written to in its former place, in case its entries do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<Timestamp>,
+}
+
+impl Arrival {
+    /// Returns whether this record is the last one.
+    pub(crate) fn ends_with(&self, stamp: &Stamp) -> bool {
+        stamp.id == self.last && self.position.is_none_or(|position| position == stamp.position)
+    }
 }
 
 impl Note {

@@ -163,7 +163,7 @@ impl Store {
         if let Some(prompt) = &metadata.first_prompt {
             set.insert("first_prompt".into(), prompt.clone().into());
         }
-        let note = Note::Created { at: metadata.created_at, set, origin };
+        let note = Note::Created { at: metadata.created_at, set, origin, arrival: None };
         let session = Session::new(self.clone(), id);
         session.submit(LogName::Messages, vec![Draft::Note(note)]).await?.await?;
         Ok(session)

@@ -335,8 +335,24 @@ impl Shared {
                 self.work.notify_one();
             }
             drop(state);
-            self.work_on(&log, job);
+            // A backend that panics takes its batch with it, whose tickets say so; the log must not stay owned.
+            let work = std::panic::AssertUnwindSafe(|| self.work_on(&log, job));
+            if std::panic::catch_unwind(work).is_err() {
+                self.released(&log);
+            }
         }
+    }
+
+    fn released(&self, log: &LogKey) {
+        let mut state = self.state();
+        if let Some(queue) = state.queues.get_mut(log) {
+            queue.owned = false;
+            queue.head = None;
+        }
+        state.recount(log);
+        state.make_ready(log);
+        drop(state);
+        self.room.notify(usize::MAX);
     }
 
     fn run_once(&self) {

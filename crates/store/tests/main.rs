@@ -1,1 +1,5 @@
-mod smoke;
+//! The store, seen from outside.
+
+mod checklist;
+mod conformance;
+mod kit;

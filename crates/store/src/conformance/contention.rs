@@ -25,9 +25,8 @@ pub(super) fn one_position(backend: &dyn Backend) {
             let lines = batch(thread);
             rule.ok_in_turn(|| block_on(backend.append(log, at, &lines, Durability::Written)))
         });
-        let winners: Vec<_> = (0..THREADS)
-            .filter(|&thread| matches!(answers[thread], Append::Done { .. }))
-            .collect();
+        let winners: Vec<_> =
+            (0..THREADS).filter(|&thread| matches!(answers[thread], Append::Done { .. })).collect();
         let [winner] = winners[..] else {
             rule.broken(format!("threads {winners:?} won at {at}"));
         };

@@ -2,13 +2,13 @@
 
 use pollster::block_on;
 
+use super::blobs;
 use super::contention::append_from_all;
-use super::documents::{done, get};
+use super::documents::{done, get, holds};
 use super::logs::{append, moved};
 use super::reading::{part, whole};
 use super::record::{entry_id, group, key, messages, session, singles};
 use super::rule::{Rule, together};
-use super::blobs;
 use crate::backend::{Backend, Expect, Position, Put, Space, Target};
 use crate::stamp::Line;
 
@@ -43,20 +43,17 @@ pub(super) async fn documents_and_blobs(one: &dyn Backend, other: &dyn Backend) 
         let name = &key(name);
         rule.same(rule.ok(other.get(name).await), None);
         let first = done(rule, rule.ok(one.put(name, b"one", Expect::Absent).await));
-        let found = get(rule, other, name).await;
-        rule.same((&found.version, &*found.bytes), (&first, &b"one"[..]));
+        holds(rule, other, name, &first, b"one").await;
         let expect = Expect::Version(first);
-        done(rule, rule.ok(other.put(name, b"two", expect.clone()).await));
-        let now = get(rule, one, name).await;
-        rule.same(&*now.bytes, &b"two"[..]);
+        let second = done(rule, rule.ok(other.put(name, b"two", expect.clone()).await));
+        holds(rule, one, name, &second, b"two").await;
         let stale = rule.ok(one.put(name, b"three", expect).await);
-        rule.same(stale, Put::Conflict(Some(now)));
+        rule.same(stale, Put::Conflict(Some(get(rule, one, name).await)));
     }
 
     let rule = Rule("what one handle puts, another finds and lists");
     let blob = blobs::put(rule, one, b"content").await;
-    let found = rule.ok(other.get_blob(&blob, 0..7).await);
-    rule.same(found.as_deref(), Some(&b"content"[..]));
+    blobs::gives(rule, other, &blob, 0..7, Some(b"content")).await;
     for (space, name) in [
         (Space::Sessions, "a".to_owned()),
         (Space::Documents, "format".into()),
@@ -73,24 +70,35 @@ pub(super) async fn removal(one: &dyn Backend, other: &dyn Backend) {
     let rule = Rule("what one handle removes is gone for another, which can begin it again");
     let log = &messages("a");
     for (round, (remover, user)) in [(one, other), (other, one), (one, other)].into_iter().enumerate() {
-        let (tag, count) = (format!("round-{round}"), 12 - 3 * round as u64);
-        let lines = singles(0, count, &tag);
-        append(rule, user, log, &lines).await;
-        whole(rule, user, log, &lines).await;
-        whole(rule, remover, log, &lines).await;
+        let count = 12 - 3 * round as u64;
+        append(rule, user, log, &singles(0, count, "old")).await;
+        whole(rule, user, log, &singles(0, count, "old")).await;
         let there = rule.ok(remover.remove(&Target::Session(session("a"))).await);
         rule.same(there, true);
-        moved(rule, user, log, &singles(count, 1, &tag), 0).await;
+        moved(rule, user, log, &singles(count, 1, "old"), 0).await;
         whole(rule, user, log, &[]).await;
-        // Other records under the same positions, of another length: nothing that was remembered fits any more.
-        let again = [group(0, 3, "again"), singles(3, 12, "again")].concat();
-        append(rule, remover, log, &again).await;
-        rule.check(rule.ok(user.changed(log, count).await), "no change");
-        for from in (0..again.len()).rev() {
-            part(rule, user, log, &again, from, 1).await;
-        }
-        whole(rule, user, log, &again).await;
+        append(rule, user, log, &singles(0, count, "new")).await;
+        whole(rule, remover, log, &singles(0, count, "new")).await;
         rule.ok(user.remove(&Target::Session(session("a"))).await);
+    }
+}
+
+/// A session that the other side removes and begins again, behind the back of a reader.
+pub(super) async fn replacement(writer: &dyn Backend, reader: &dyn Backend) {
+    let rule = Rule("a reader is not misled by what it remembers of a session that was begun again");
+    let log = &messages("a");
+    for round in 0..4 {
+        let count = 12 - 2 * round;
+        append(rule, writer, log, &singles(0, count, "old")).await;
+        whole(rule, reader, log, &singles(0, count, "old")).await;
+        rule.ok(writer.remove(&Target::Session(session("a"))).await);
+        // Other lengths under the same positions.
+        let again = [group(0, 3, "renewed"), singles(3, 12, "renewed")].concat();
+        append(rule, writer, log, &again).await;
+        rule.check(rule.ok(reader.changed(log, count).await), "no change");
+        part(rule, reader, log, &again, count as usize, 1).await;
+        whole(rule, reader, log, &again).await;
+        rule.ok(writer.remove(&Target::Session(session("a"))).await);
     }
 }
 

@@ -67,7 +67,7 @@ async fn names(rule: Rule, backend: &dyn Backend, space: Space, expected: &[&str
             after = Some(last.name.clone());
             given.extend(page.into_iter().map(|listed| listed.name));
         }
-        rule.same(&given[..], &expected.iter().map(ToString::to_string).collect::<Vec<_>>()[..]);
+        rule.same(given, expected.iter().map(ToString::to_string).collect());
     }
     let rule = Rule("list gives no more names than it was asked for");
     rule.same(rule.ok(backend.list(space, None, 0).await), Vec::new());

@@ -11,10 +11,7 @@ pub(super) async fn empty(backend: &dyn Backend) {
     let log = &messages("a");
     let rule = Rule("a log that nobody appended to is empty, not an error");
     for (from, next) in [(From::Position(0), 0), (From::Last, 0), (From::Position(7), 7)] {
-        let expected = Chunk {
-            next,
-            ..Chunk::default()
-        };
+        let expected = Chunk { next, ..Chunk::default() };
         rule.same(rule.ok(backend.read(log, from, 1 << 20).await), expected);
     }
     rule.ok(backend.changed(log, 0).await);
@@ -23,11 +20,7 @@ pub(super) async fn empty(backend: &dyn Backend) {
     let rule = Rule("settling a log that is not there is not an error");
     rule.ok(backend.settle(log).await);
     append(rule, backend, log, &singles(0, 1, "a")).await;
-    rule.ok(
-        backend
-            .settle(&LogKey::new(session("a"), LogName::Transcript))
-            .await,
-    );
+    rule.ok(backend.settle(&LogKey::new(session("a"), LogName::Transcript)).await);
 }
 
 /// Batches by one appender.
@@ -122,7 +115,7 @@ pub(super) async fn apart(backend: &dyn Backend) {
     }
     for (log, count) in logs.iter().zip(1..) {
         whole(rule, backend, log, &content(log, count)).await;
-        let last = rule.ok(backend.read(log, From::Last, 1).await);
+        let last = rule.ok(backend.read(log, From::Last, 1 << 20).await);
         rule.same(last.next, count);
         let foreign = entry_id(&format!("{}-transcript-0", logs[0].session));
         let found = rule.ok(backend.find(log, &foreign).await);
@@ -139,19 +132,13 @@ pub(super) async fn searched(backend: &dyn Backend) {
         append(rule, backend, log, &batch).await;
         end += batch.len() as Position;
         let newest = batch[batch.len() - 1].stamp();
-        rule.same(
-            rule.ok(backend.find(log, &newest.id).await),
-            Some(newest.position),
-        );
+        rule.same(rule.ok(backend.find(log, &newest.id).await), Some(newest.position));
     }
     let first = varied()[0][0].stamp().id.clone();
     rule.same(rule.ok(backend.find(log, &first).await), Some(0));
     append(rule, backend, log, &[record(end, 0, first.as_str(), "{}")]).await;
     rule.same(rule.ok(backend.find(log, &first).await), Some(end));
-    rule.same(
-        rule.ok(backend.find(log, &entry_id("single-1000")).await),
-        None,
-    );
+    rule.same(rule.ok(backend.find(log, &entry_id("single-1000")).await), None);
 
     let rule = Rule("changed never says no where there are records");
     let log = &messages("b");

@@ -46,14 +46,8 @@ pub(super) async fn from_the_end(backend: &dyn Backend) {
         let rule = Rule("a read past the end is empty and goes on where it began");
         for beyond in [0, 1, 1_000_000] {
             let from = lines.len() as Position + beyond;
-            let expected = Chunk {
-                next: from,
-                ..Chunk::default()
-            };
-            rule.same(
-                rule.ok(backend.read(log, From::Position(from), 1).await),
-                expected,
-            );
+            let expected = Chunk { next: from, ..Chunk::default() };
+            rule.same(rule.ok(backend.read(log, From::Position(from), 1).await), expected);
         }
     }
 
@@ -87,7 +81,7 @@ pub(super) async fn grouped(backend: &dyn Backend) {
 pub(super) async fn whole(rule: Rule, backend: &dyn Backend, log: &LogKey, lines: &[Line]) {
     let mut found: Vec<Line> = Vec::new();
     loop {
-        let chunk = page(rule, backend, log, found.len(), 1 << 20).await;
+        let chunk = page(rule, backend, log, found.len(), 4 << 20).await;
         if chunk.lines.is_empty() {
             break;
         }

@@ -7,9 +7,7 @@ use crate::stamp::{Kind, Line, Stamp};
 
 /// Returns a session's name.
 pub(super) fn session(text: &str) -> SessionId {
-    let Ok(session) = text.parse() else {
-        unreachable!("{text} is a session id")
-    };
+    let Ok(session) = text.parse() else { unreachable!("{text} is a session id") };
     session
 }
 
@@ -20,25 +18,19 @@ pub(super) fn messages(text: &str) -> LogKey {
 
 /// Returns a document's name.
 pub(super) fn key(text: &str) -> Key {
-    let Ok(key) = text.parse() else {
-        unreachable!("{text} is a document's name")
-    };
+    let Ok(key) = text.parse() else { unreachable!("{text} is a document's name") };
     key
 }
 
 /// Returns an entry's name.
 pub(super) fn entry_id(text: &str) -> EntryId {
-    let Ok(id) = text.parse() else {
-        unreachable!("{text} is an entry id")
-    };
+    let Ok(id) = text.parse() else { unreachable!("{text} is an entry id") };
     id
 }
 
 /// Stamps a JSON object as the record at a position.
 pub(super) fn record(position: Position, left: u64, id: &str, body: &str) -> Line {
-    let Ok(entry) = Entry::parse(body.to_owned()) else {
-        unreachable!("{body} is an entry")
-    };
+    let Ok(entry) = Entry::parse(body.to_owned()) else { unreachable!("{body} is an entry") };
     let kind = match position % 5 {
         3 => Kind::Note,
         4 => Kind::Copy,
@@ -57,9 +49,7 @@ pub(super) fn record(position: Position, left: u64, id: &str, body: &str) -> Lin
 
 /// Returns records that stand alone, of different lengths; `tag` tells them from any others.
 pub(super) fn singles(at: Position, count: u64, tag: &str) -> Vec<Line> {
-    (at..at + count)
-        .map(|position| tagged(position, 0, tag, length(position)))
-        .collect()
+    (at..at + count).map(|position| tagged(position, 0, tag, length(position))).collect()
 }
 
 /// Returns one atomic group.
@@ -92,25 +82,15 @@ pub(super) fn varied() -> Vec<Vec<Line>> {
 /// Returns the record with the longest line that both the suite and a backend with this limit take.
 pub(super) fn large(position: Position, max_record: usize) -> Line {
     let stamp_and_braces = 256;
-    tagged(
-        position,
-        0,
-        "large",
-        (1 << 20).min(max_record.saturating_sub(stamp_and_braces)),
-    )
+    tagged(position, 0, "large", (1 << 20).min(max_record.saturating_sub(stamp_and_braces)))
 }
 
 fn group_of(at: Position, count: u64, tag: &str, length: usize) -> Vec<Line> {
-    (at..at + count)
-        .map(|position| tagged(position, at + count - 1 - position, tag, length))
-        .collect()
+    (at..at + count).map(|position| tagged(position, at + count - 1 - position, tag, length)).collect()
 }
 
 fn tagged(position: Position, left: u64, tag: &str, length: usize) -> Line {
-    let body = format!(
-        r#"{{"tag":"{tag}","text":"{}"}}"#,
-        "rethread ".repeat(length / 9 + 1)
-    );
+    let body = format!(r#"{{"tag":"{tag}","text":"{}"}}"#, "rethread ".repeat(length / 9 + 1));
     record(position, left, &format!("{tag}-{position}"), &body)
 }
 

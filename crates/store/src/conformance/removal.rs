@@ -2,13 +2,13 @@
 
 use pollster::block_on;
 
+use super::blobs;
 use super::documents::{done, get};
 use super::logs::{append, moved};
 use super::reading::whole;
 use super::record::{entry_id, group, key, messages, session, singles};
 use super::rule::{Rule, together};
-use super::blobs;
-use crate::backend::{Backend, Expect, From, LogKey, LogName, Put, Space, Target, Version};
+use crate::backend::{Backend, Expect, From, Key, LogKey, LogName, Put, Space, Target, Version};
 
 const ROUNDS: usize = 24;
 
@@ -29,14 +29,13 @@ pub(super) async fn documents_and_blobs(backend: &dyn Backend) {
     let blob = blobs::put(rule, backend, b"content").await;
     let other = blobs::put(rule, backend, b"other").await;
     removed(rule, backend, &Target::Blob(blob), true).await;
-    rule.same(rule.ok(backend.get_blob(&blob, 0..7).await), None);
+    blobs::gives(rule, backend, &blob, 0..7, None).await;
     removed(rule, backend, &Target::Blob(blob), false).await;
     let listed = rule.ok(backend.list(Space::Blobs, None, 10).await);
     let names: Vec<_> = listed.into_iter().map(|listed| listed.name).collect();
     rule.same(names, vec![other.to_string()]);
     blobs::put(rule, backend, b"content").await;
-    let found = rule.ok(backend.get_blob(&blob, 0..7).await);
-    rule.same(found.as_deref(), Some(&b"content"[..]));
+    blobs::gives(rule, backend, &blob, 0..7, Some(b"content")).await;
 }
 
 /// A session among others with similar names.
@@ -68,8 +67,7 @@ pub(super) async fn sessions(backend: &dyn Backend) {
         get(rule, backend, &lease(name)).await;
     }
     get(rule, backend, &key("a")).await;
-    let found = rule.ok(backend.get_blob(&blob, 0..7).await);
-    rule.same(found.as_deref(), Some(&b"content"[..]));
+    blobs::gives(rule, backend, &blob, 0..7, Some(b"content")).await;
     let listed = rule.ok(backend.list(Space::Sessions, None, 10).await);
     let listed: Vec<_> = listed.iter().map(|listed| listed.name.as_str()).collect();
     rule.same(&listed[..], &names[1..]);
@@ -91,10 +89,7 @@ pub(super) async fn begun_again(backend: &dyn Backend) {
         let found = rule.ok(backend.find(log, &entry_id(&format!("{tag}-2"))).await);
         rule.same(found, Some(2));
         removed(rule, backend, &Target::Session(session("a")), true).await;
-        rule.same(
-            rule.ok(backend.find(log, &entry_id(&format!("{tag}-2"))).await),
-            None,
-        );
+        rule.same(rule.ok(backend.find(log, &entry_id(&format!("{tag}-2"))).await), None);
         whole(rule, backend, log, &[]).await;
     }
     rule.ok(backend.settle(log).await);
@@ -143,14 +138,11 @@ pub(super) fn contended(backend: &dyn Backend) {
     }
 }
 
-async fn put(rule: Rule, backend: &dyn Backend, key: &crate::backend::Key, expect: Expect) -> Version {
+async fn put(rule: Rule, backend: &dyn Backend, key: &Key, expect: Expect) -> Version {
     let put = rule.ok(backend.put(key, b"content", expect).await);
     done(rule, put)
 }
 
 async fn removed(rule: Rule, backend: &dyn Backend, target: &Target, expected: bool) {
-    rule.same(
-        (target, rule.ok(backend.remove(target).await)),
-        (target, expected),
-    );
+    rule.same((target, rule.ok(backend.remove(target).await)), (target, expected));
 }

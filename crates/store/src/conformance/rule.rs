@@ -31,11 +31,7 @@ impl Rule {
     #[track_caller]
     pub(super) fn same<T: PartialEq + Debug>(self, found: T, expected: T) {
         if found != expected {
-            self.broken(format!(
-                "found {}, expected {}",
-                shown(&found),
-                shown(&expected)
-            ));
+            self.broken(format!("found {}, expected {}", shown(&found), shown(&expected)));
         }
     }
 
@@ -43,16 +39,9 @@ impl Rule {
     #[track_caller]
     pub(super) fn same_lines(self, found: &[Line], expected: &[Line]) {
         if let Some((found, expected)) = found.iter().zip(expected).find(|(found, line)| found != line) {
-            self.broken(format!(
-                "found {}, expected {}",
-                shown(found),
-                shown(expected)
-            ));
+            self.broken(format!("found {}, expected {}", shown(found), shown(expected)));
         }
-        self.check(
-            found.len() == expected.len(),
-            format!("{} lines of {}", found.len(), expected.len()),
-        );
+        self.check(found.len() == expected.len(), format!("{} lines of {}", found.len(), expected.len()));
     }
 
     /// Takes the answer of a call that has no reason to fail.
@@ -95,10 +84,7 @@ pub(super) fn together<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync
             })
         };
         let running: Vec<_> = (0..threads).map(run).collect();
-        running
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
+        running.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
     })
 }
 

@@ -139,7 +139,7 @@ pub(crate) fn scan(
     max_bytes: usize,
     into: &mut Assembler,
 ) -> std::io::Result<u64> {
-    let (mut at, mut stride) = (from, STRIDE.min(max_bytes as u64 + GLIMPSE));
+    let (mut at, mut stride) = (from, STRIDE.min((max_bytes as u64).saturating_add(GLIMPSE)));
     while at < end {
         let buffer = Bytes::from(read_range(file, at, end.min(at + stride))?);
         if buffer.is_empty() {
