@@ -12,7 +12,7 @@ use crate::id::{EntryId, SessionId};
 use crate::metadata::Metadata;
 use crate::note::Origin;
 use crate::session::Session;
-use crate::writer::{Draft, Lane, Request};
+use crate::writer::{Draft, Lane, Patience, Request};
 
 /// How many copies go in together: a batch of them fits the queue.
 const COPIES: usize = 128;
@@ -137,7 +137,12 @@ impl Session {
         // The copies mean nothing before the last note says where they end: dying in between does no harm.
         let lane = Arc::new(Lane::at(Leaf::default()));
         let log = self.log(LogName::Messages);
-        let send = |drafts| Request { drafts, lane: Some(lane.clone()), nonce: self.nonce.clone() };
+        let send = |drafts| Request {
+            drafts,
+            lane: Some(lane.clone()),
+            nonce: self.nonce.clone(),
+            patience: Patience::UntilTrouble,
+        };
         let mut tickets = Vec::new();
         for records in history.records.chunks(COPIES) {
             let copies = records.iter().map(|record| Draft::Copy(record.entry.clone())).collect();

@@ -186,10 +186,8 @@ impl Store {
             origin: None,
             arrival: None,
         };
-        let created =
-            Placement { kind: Kind::Note, parent: None, depth: 0, entry: created.to_entry()? };
-        let arrival =
-            Arrival { at: Timestamp::now(), last: last.clone(), position: None, updated_at: None };
+        let created = Placement { kind: Kind::Note, parent: None, depth: 0, entry: created.to_entry()? };
+        let arrival = Arrival { at: Timestamp::now(), last: last.clone(), position: None, updated_at: None };
         let mut arriving = Arriving::begin(self, source.session_id.clone(), created, &arrival).await?;
         match self.fill(&source, &mut arriving, issues, &mut watch, last).await {
             Ok(outcome) => arriving.finish().await.map(|()| outcome),
@@ -252,11 +250,12 @@ impl Store {
             let offset = lines.offset();
             match next_entry(&mut lines, limit) {
                 Ok(None) => return Ok(copied),
-                Ok(Some(Ok(entry))) => {
+                Ok(Some(None)) => {}
+                Ok(Some(Some(Ok(entry)))) => {
                     arriving.append(log, entry).await?;
                     copied += 1;
                 }
-                Ok(Some(Err(reason))) => issues.push(Issue::at(&path, offset, reason)),
+                Ok(Some(Some(Err(reason)))) => issues.push(Issue::at(&path, offset, reason)),
                 Err(error) => {
                     issues.push(Issue::at(&path, offset, format!("cannot be read from here on: {error}")));
                     return Ok(copied);
@@ -291,29 +290,27 @@ impl Store {
     }
 }
 
-/// Reads the next line that is not blank. The inner error says why it is not an entry.
-fn next_entry(
-    lines: &mut Lines<BufReader<File>>,
-    limit: usize,
-) -> std::io::Result<Option<Result<Entry, String>>> {
-    loop {
-        let (line, ended) = match lines.next()? {
-            None => return Ok(None),
-            Some(Found::Whole(line)) => (line, true),
-            Some(Found::Unended(line)) => (line, false),
-            Some(Found::TooLong(length)) => {
-                return Ok(Some(Err(format!("a line of {length} bytes is over the limit of {limit}"))));
-            }
-        };
-        if line.trim_ascii().is_empty() {
-            continue;
+/// An entry, or why a line is none; `None` for a blank line.
+type Read = Option<Result<Entry, String>>;
+
+/// Reads the next line; `None` at the end of the file.
+fn next_entry(lines: &mut Lines<BufReader<File>>, limit: usize) -> std::io::Result<Option<Read>> {
+    let (line, ended) = match lines.next()? {
+        None => return Ok(None),
+        Some(Found::Whole(line)) => (line, true),
+        Some(Found::Unended(line)) => (line, false),
+        Some(Found::TooLong(length)) => {
+            return Ok(Some(Some(Err(format!("a line of {length} bytes is over the limit of {limit}")))));
         }
-        let entry = Entry::parse(bytes::Bytes::copy_from_slice(line));
-        return Ok(Some(entry.map_err(|error| match ended {
-            true => error.to_string(),
-            false => "the file ends in the middle of a line".into(),
-        })));
+    };
+    if line.trim_ascii().is_empty() {
+        return Ok(Some(None));
     }
+    let entry = Entry::parse(bytes::Bytes::copy_from_slice(line));
+    Ok(Some(Some(entry.map_err(|error| match ended {
+        true => error.to_string(),
+        false => "the file ends in the middle of a line".into(),
+    }))))
 }
 
 /// Somebody who wants to know how far it has got.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::backend::{Document, Expect, Key, LogName, Put, Version};
+use crate::backend::{Document, Expect, Key, Put, Version};
 use crate::error::{Error, Result};
 use crate::note::Note;
 use crate::session::Session;
@@ -111,7 +111,7 @@ impl Session {
             nonce: document.nonce.clone(),
             holder: document.holder.clone(),
         };
-        self.submit(LogName::Messages, vec![Draft::Note(fence)]).await?.await?;
+        self.note(Draft::Note(fence)).await?;
         let session = Session { nonce: Some(Arc::from(document.nonce.as_str())), ..self.clone() };
         Ok(Lease { session, state: Mutex::new((document, version)) })
     }

@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 pub mod backend;
+mod bundle;
 mod chain;
 pub mod conformance;
 mod entry;
@@ -13,6 +14,7 @@ mod fork;
 mod gc;
 mod health;
 mod id;
+mod import;
 mod lease;
 mod listing;
 mod memory;
@@ -32,6 +34,7 @@ mod verify;
 pub mod view;
 mod writer;
 
+pub use bundle::{Exported, Imported};
 pub use chain::{Gap, History, Record, Why};
 pub use entry::{Entry, MAX_DEPTH};
 pub use error::{Error, Result};
@@ -41,11 +44,12 @@ pub use fork::{Fork, ForkKind};
 pub use gc::{Cleaned, Cleaning};
 pub use health::{Event, Health, Trouble};
 pub use id::{BlobId, EntryId, SessionId};
+pub use import::{FolderImport, FolderOutcome, FolderSession, Issue, Progress};
 pub use lease::{Claim, Holder, Lease};
 pub use listing::{Filter, Listing, Mark, Show};
 pub use memory::MemoryBackend;
 pub use metadata::Metadata;
-pub use note::{Note, Origin};
+pub use note::{Arrival, Note, Origin};
 pub use off::OffBackend;
 pub use project_memory::ProjectMemory;
 pub use recorder::{Begin, Finish, Persisted, Recorder, Recording, Restored};

@@ -59,8 +59,8 @@ use crate::store::{Options, Store};
 pub struct Recorder {
     shared: Arc<Shared>,
     worker: Option<JoinHandle<()>>,
-    /// Hangs up when the worker has ended.
-    ended: oneshot::Receiver<()>,
+    /// Hangs up when the worker has ended. Locked only because a receiver cannot be shared otherwise.
+    ended: Mutex<oneshot::Receiver<()>>,
     /// The store that was made in place of none.
     off: Option<Arc<OffStore>>,
 }
@@ -88,8 +88,13 @@ impl Recorder {
     /// Without a store, or with one that keeps nothing, everything works in the same way and nothing is kept: then
     /// there is nothing to pick up either, and a new session begins. Waits at most [`Recording::patience`].
     pub async fn initialize(store: Option<Store>, mut recording: Recording) -> Result<Self> {
-        let off = store.is_none().then(|| Arc::new(OffStore(Store::new(OffBackend, Options::default()))));
-        let store = store.or_else(|| off.as_ref().map(|off| off.0.clone())).ok_or(Error::Closed)?;
+        let (store, off) = match store {
+            Some(store) => (store, None),
+            None => {
+                let store = Store::new(OffBackend, Options::default());
+                (store.clone(), Some(Arc::new(OffStore(store))))
+            }
+        };
         let id = recording.begin.id();
         let session = within(recording.patience, recording.begin.open(&store)).await;
         let late = || match trouble_of(&store, id.as_ref()) {
@@ -109,7 +114,7 @@ impl Recorder {
         let shared = Arc::new(Shared { session, recording, max_record, state });
         let (alive, ended) = oneshot::channel();
         let worker = worker::start(shared.clone(), alive)?;
-        Ok(Self { shared, worker: Some(worker), ended, off: None })
+        Ok(Self { shared, worker: Some(worker), ended: Mutex::new(ended), off: None })
     }
 
     /// Returns the session's id.
@@ -276,7 +281,8 @@ impl Drop for Recorder {
             state.ending = Ending::HandOver;
         }
         self.wake();
-        let handed_over = self.ended.recv_timeout(self.shared.recording.patience);
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let handed_over = ended.recv_timeout(self.shared.recording.patience);
         if matches!(handed_over, Err(oneshot::RecvTimeoutError::Timeout)) {
             self.shared.state().ending = Ending::Now;
             self.wake();
@@ -284,5 +290,20 @@ impl Drop for Recorder {
             // It has ended; how it ended is of no interest to anybody any more.
             let _ = worker.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_thread_ends_with_its_recorder() {
+        let recorder = pollster::block_on(Recorder::initialize(None, Recording::default())).unwrap();
+        recorder.persist(Entry::parse("{}").unwrap());
+        recorder.auto_save(Vec::new(), |_| {});
+        let shared = Arc::downgrade(&recorder.shared);
+        drop(recorder);
+        assert!(shared.upgrade().is_none());
     }
 }

@@ -13,7 +13,7 @@ use crate::metadata::Metadata;
 use crate::stamp::Kind;
 use crate::store::Store;
 use crate::ticket::Ticket;
-use crate::writer::{Change, Draft, Lane, Request};
+use crate::writer::{Change, Draft, Lane, Patience, Request};
 
 const READ_AHEAD: usize = 4 << 20;
 
@@ -97,7 +97,7 @@ impl Session {
     /// state that the one before left, here or in another process.
     pub async fn update(&self, change: impl FnMut(&mut Metadata) + Send + 'static) -> Result<Metadata> {
         let change: Change = Box::new(change);
-        self.submit(LogName::Messages, vec![Draft::Change(change)]).await?.await?;
+        self.note(Draft::Change(change)).await?;
         self.metadata().await
     }
 
@@ -129,7 +129,7 @@ impl Session {
             lane = Some(Arc::new(Lane::at(leaf)));
         }
         drafts.push(Draft::Change(Box::new(change)));
-        let request = Request { drafts, lane, nonce: self.nonce.clone() };
+        let request = Request { drafts, lane, nonce: self.nonce.clone(), ..Request::default() };
         self.store.request(&self.log(LogName::Messages), request).await
     }
 
@@ -278,7 +278,7 @@ impl Session {
     /// Makes an entry the active leaf, so that everybody goes on from there.
     pub async fn select(&self, entry: &EntryId) -> Result<()> {
         let (leaf, _) = self.store.find(&self.id, entry).await?;
-        self.submit(LogName::Messages, vec![Draft::Leaf(leaf)]).await?.await.map(drop)
+        self.note(Draft::Leaf(leaf)).await
     }
 
     /// Puts the session away, or takes it out again: an archived one is not offered by "latest".
@@ -316,8 +316,14 @@ impl Session {
         self.store.request(&self.log(name), self.request(drafts)).await
     }
 
+    /// Adds a record about the session and waits until it is in, or until there is trouble.
+    pub(crate) async fn note(&self, draft: Draft) -> Result<()> {
+        let request = Request { patience: Patience::UntilTrouble, ..self.request(vec![draft]) };
+        self.store.request(&self.log(LogName::Messages), request).await?.await.map(drop)
+    }
+
     fn request(&self, drafts: Vec<Draft>) -> Request {
-        Request { drafts, lane: self.lane.clone(), nonce: self.nonce.clone() }
+        Request { drafts, lane: self.lane.clone(), nonce: self.nonce.clone(), ..Request::default() }
     }
 
     fn check_size(&self, entry: &Entry) -> Result<()> {

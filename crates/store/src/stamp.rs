@@ -179,7 +179,8 @@ fn parse_stamp(bytes: &[u8]) -> Result<(Stamp, usize), Flaw> {
         return Err(if newer { Flaw::Newer } else { Flaw::Unstamped });
     }
     // Lower case only: a flipped bit can turn `a` into `A`, and that too must be found.
-    let plain = fields[7].len() == 8 && !fields[7].bytes().any(|byte| byte.is_ascii_uppercase() || byte == b'+');
+    let plain =
+        fields[7].len() == 8 && !fields[7].bytes().any(|byte| byte.is_ascii_uppercase() || byte == b'+');
     let checksum = u32::from_str_radix(fields[7], 16).map_err(|_| Flaw::Unstamped)?;
     if !plain || crc32c::crc32c(&bytes[..bytes.len() - CHECKSUM_TAIL]) != checksum {
         return Err(Flaw::Checksum);

@@ -165,7 +165,7 @@ impl Store {
         }
         let note = Note::Created { at: metadata.created_at, set, origin, arrival: None };
         let session = Session::new(self.clone(), id);
-        session.submit(LogName::Messages, vec![Draft::Note(note)]).await?.await?;
+        session.note(Draft::Note(note)).await?;
         Ok(session)
     }
 

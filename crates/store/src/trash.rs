@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::backend::{LogName, Space, Target};
+use crate::backend::{Space, Target};
 use crate::error::{Error, Result};
 use crate::fold::Fold;
 use crate::id::SessionId;
@@ -86,7 +86,6 @@ impl Store {
     }
 
     async fn note(&self, id: &SessionId, note: Note) -> Result<()> {
-        let session = Session::new(self.clone(), id.clone());
-        session.submit(LogName::Messages, vec![Draft::Note(note)]).await?.await.map(drop)
+        Session::new(self.clone(), id.clone()).note(Draft::Note(note)).await
     }
 }

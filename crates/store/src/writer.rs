@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use event_listener::{Event as Signal, listener};
 
 pub(crate) use self::head::Lane;
-pub(crate) use self::operation::{Change, Draft, Operation};
+pub(crate) use self::operation::{Change, Draft, Operation, Patience};
 use self::queue::{Batch, Queue};
 use crate::backend::{Backend, Durability, LogKey, LogName};
 use crate::error::{Error, Result};
@@ -103,7 +103,8 @@ impl Writer {
 
     /// Queues an operation, waiting for room if there is none.
     pub(crate) async fn submit(&self, log: &LogKey, request: Request) -> Result<Ticket> {
-        let (mut operation, ticket) = request.into_operation();
+        let (operation, ticket) = request.into_operation();
+        let mut operation = Box::new(operation);
         loop {
             listener!(self.shared.room => room);
             match self.accept(log, operation) {
@@ -118,10 +119,10 @@ impl Writer {
     /// Queues an operation, or says that there is no room.
     pub(crate) fn try_submit(&self, log: &LogKey, request: Request) -> Result<Ticket> {
         let (operation, ticket) = request.into_operation();
-        self.accept(log, operation).map(|()| ticket).map_err(|(_, error)| error)
+        self.accept(log, Box::new(operation)).map(|()| ticket).map_err(|(_, error)| error)
     }
 
-    fn accept(&self, log: &LogKey, operation: Operation) -> Result<(), (Operation, Error)> {
+    fn accept(&self, log: &LogKey, operation: Box<Operation>) -> Result<(), (Box<Operation>, Error)> {
         let mut state = self.shared.state();
         if state.closing {
             return Err((operation, Error::Closed));
@@ -141,7 +142,7 @@ impl Writer {
             state.bytes += size;
         }
         let queue = state.queues.entry(log.clone()).or_default();
-        queue.waiting.push_back(operation);
+        queue.waiting.push_back(*operation);
         state.make_ready(log);
         drop(state);
         self.shared.work.notify_one();
@@ -297,13 +298,14 @@ pub(crate) struct Request {
     pub(crate) drafts: Vec<Draft>,
     pub(crate) lane: Option<Arc<Lane>>,
     pub(crate) nonce: Option<Arc<str>>,
+    pub(crate) patience: Patience,
 }
 
 impl Request {
     fn into_operation(self) -> (Operation, Ticket) {
         let (reply, ticket) = Ticket::new();
-        let Request { drafts, lane, nonce } = self;
-        (Operation { drafts, lane, nonce, reply }, ticket)
+        let Request { drafts, lane, nonce, patience } = self;
+        (Operation { drafts, lane, nonce, patience, reply: Some(reply) }, ticket)
     }
 }
 
@@ -541,13 +543,8 @@ impl State {
         let Some(failing) = queue.trouble().cloned() else {
             return;
         };
-        // Who waits at a barrier learns now that it cannot be passed; the records themselves stay.
-        let stuck = queue.stuck.as_mut().map(|batch| batch.take_barriers()).unwrap_or_default();
-        let waiting = std::mem::take(&mut queue.waiting);
-        let (barriers, waiting): (VecDeque<_>, VecDeque<_>) =
-            waiting.into_iter().partition(Operation::is_barrier);
-        queue.waiting = waiting;
-        barriers.into_iter().chain(stuck).for_each(|operation| operation.fail(&failing.error));
+        // Who waits for a call to return learns now that it cannot; other records stay.
+        queue.tell_impatient(&failing.error);
         if first {
             let Some(queue) = self.queues.get(log) else { return };
             let trouble = trouble(log, &failing, queue);

@@ -153,7 +153,9 @@ fn concurrent_safety() {
                         scope.spawn(move || {
                             for n in 0..50 {
                                 let text = format!(r#"{{"uuid":"w{store}.{writer}.{n}"}}"#);
-                                run(async { session.append(Entry::parse(text).unwrap()).await.unwrap().await.unwrap() });
+                                run(async {
+                                    session.append(Entry::parse(text).unwrap()).await.unwrap().await.unwrap()
+                                });
                             }
                         });
                     }

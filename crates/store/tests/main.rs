@@ -1,5 +1,11 @@
 //! The store, seen from outside.
 
+mod bundle;
 mod checklist;
 mod conformance;
+mod faulty_disk;
+mod hanging;
+mod import;
 mod kit;
+mod promises;
+mod recorder;

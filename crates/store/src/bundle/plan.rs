@@ -7,7 +7,7 @@ use super::Imported;
 use super::read::{Item, Reader};
 use crate::backend::{LogName, Position};
 use crate::entry::Entry;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::id::{EntryId, SessionId};
 use crate::import::arrival::{Arriving, Placement};
 use crate::note::{Arrival, Note, Origin};

@@ -84,8 +84,7 @@ impl Reader {
     /// Opens a bundle and reads its first line.
     pub(super) fn open(path: &Path, max_record: usize) -> Result<Self> {
         let file = File::open(path).map_err(Error::io("open", path))?;
-        let lines =
-            Lines::new(BufReader::with_capacity(BUFFER, file), max_record.saturating_add(AROUND));
+        let lines = Lines::new(BufReader::with_capacity(BUFFER, file), max_record.saturating_add(AROUND));
         let header = Header { session_id: SessionId::generate(), updated_at: None };
         let mut reader = Self { path: path.to_owned(), lines, hasher: Sha256::new(), number: 0, header };
         reader.header = reader.read_header()?;

@@ -38,15 +38,7 @@ struct Header<'a> {
 
 impl<'a> Sink<'a> {
     pub(super) fn new(out: &'a mut (dyn Write + Send)) -> Self {
-        Self {
-            out,
-            gathered: Vec::new(),
-            hasher: Sha256::new(),
-            bytes: 0,
-            records: 0,
-            inherited: 0,
-            lost: 0,
-        }
+        Self { out, gathered: Vec::new(), hasher: Sha256::new(), bytes: 0, records: 0, inherited: 0, lost: 0 }
     }
 
     pub(super) fn header(&mut self, version: u32, metadata: &Metadata) -> Result<()> {

@@ -1,12 +1,10 @@
 //! What the contract says of logs that many threads use at once.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use pollster::block_on;
 
 use super::reading::whole;
 use super::record::{group, messages, singles};
-use super::rule::{Rule, together};
+use super::rule::{Rule, meanwhile, together};
 use crate::backend::{Append, Backend, Durability, From, LogKey, Position};
 use crate::stamp::Line;
 
@@ -70,46 +68,47 @@ pub(super) fn append_from_all(handles: &[&dyn Backend]) {
 
 fn seen(backend: &dyn Backend, log: &LogKey, lines: &[Line]) {
     let rule = Rule("what append has added is seen by every reader that starts afterwards");
-    let from = From::Position(lines[0].stamp().position);
-    let chunk = rule.ok_in_turn(|| block_on(backend.read(log, from, usize::MAX)));
-    let given = chunk.lines.len().min(lines.len());
-    rule.same_lines(&chunk.lines[..given], lines);
+    let mut rest = lines;
+    while let Some(first) = rest.first() {
+        let from = From::Position(first.stamp().position);
+        let found = rule.ok_in_turn(|| block_on(backend.read(log, from, 1 << 20))).lines;
+        rule.check(!found.is_empty(), &found);
+        let (given, later) = rest.split_at(found.len().min(rest.len()));
+        rule.same_lines(&found[..given.len()], given);
+        rest = later;
+    }
 }
 
-/// Somebody reads on and on while others append.
+/// Somebody reads on and on while another appends.
 pub(super) fn read_while_written(backend: &dyn Backend) {
-    let rule = Rule("a reader beside writers sees whole groups in order, and each record once");
+    let rule = Rule("a reader beside a writer sees whole groups in order, and each record once");
     let log = &messages("a");
-    let written = AtomicBool::new(false);
-    let followed = together(2, |thread| {
-        if thread == 0 {
-            let mut at = 0;
-            for round in 0..ROUNDS * 4 {
-                append_at_the_end(rule, backend, log, &mut at, &|at| batch(at, round, round));
-            }
-            written.store(true, Ordering::Release);
-            return Vec::new();
+    let mut lines: Vec<Line> = Vec::new();
+    let write = || {
+        let mut at = 0;
+        for round in 0..ROUNDS * 4 {
+            append_at_the_end(rule, backend, log, &mut at, &|at| batch(at, round, round));
         }
-        let mut lines: Vec<Line> = Vec::new();
+    };
+    meanwhile(write, || {
         loop {
-            let last_look = written.load(Ordering::Acquire);
-            let from = lines.len() as Position;
-            let chunk = rule.ok_in_turn(|| block_on(backend.read(log, From::Position(from), 700)));
+            let from = From::Position(lines.len() as Position);
+            let chunk = rule.ok_in_turn(|| block_on(backend.read(log, from, 700)));
             rule.same(&chunk.damage, &Vec::new());
-            for line in &chunk.lines {
+            if chunk.lines.is_empty() {
+                break;
+            }
+            for line in chunk.lines {
                 rule.same(line.stamp().position, lines.len() as Position);
-                lines.push(line.clone());
+                lines.push(line);
             }
             rule.same(chunk.next, lines.len() as Position);
             rule.same(lines.last().map_or(0, |line| line.stamp().left), 0);
-            if last_look && chunk.lines.is_empty() {
-                return lines;
-            }
         }
     });
-    block_on(whole(rule, backend, log, &followed[1]));
     let expected: u64 = (0..ROUNDS * 4).map(|round| count(round, round)).sum();
-    rule.same(followed[1].len() as u64, expected);
+    rule.same(lines.len() as u64, expected);
+    block_on(whole(rule, backend, log, &lines));
 }
 
 /// Appends at `at`, or wherever the answer says that the log ends, until it is done.

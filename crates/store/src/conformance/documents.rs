@@ -1,12 +1,10 @@
 //! What the contract says of documents.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use bytes::Bytes;
 use pollster::block_on;
 
 use super::record::key;
-use super::rule::{Rule, together};
+use super::rule::{Rule, meanwhile, together};
 use crate::backend::{Backend, Document, Expect, Key, Put, Version};
 
 const THREADS: usize = 8;
@@ -149,20 +147,15 @@ fn never_in_part(backend: &dyn Backend, name: &Key) {
     let rule = Rule("a reader sees a whole document, before or after a put");
     let content = |round: usize| vec![b'a' + round as u8; 5_000 * (1 + round % 3)];
     rule.ok(block_on(backend.put(name, &content(0), Expect::Any)));
-    let written = AtomicBool::new(false);
-    together(2, |thread| {
-        if thread == 0 {
-            for round in 0..ROUNDS {
-                rule.ok_in_turn(|| block_on(backend.put(name, &content(round), Expect::Any)));
-            }
-            written.store(true, Ordering::Release);
-            return;
+    let write = || {
+        for round in 0..ROUNDS {
+            rule.ok_in_turn(|| block_on(backend.put(name, &content(round), Expect::Any)));
         }
-        while !written.load(Ordering::Acquire) {
-            let bytes = block_on(get(rule, backend, name)).bytes;
-            let whole = (0..ROUNDS).any(|round| *bytes == content(round));
-            rule.check(whole, format!("{} bytes of no one put", bytes.len()));
-        }
+    };
+    meanwhile(write, || {
+        let bytes = block_on(get(rule, backend, name)).bytes;
+        let whole = (0..ROUNDS).any(|round| *bytes == content(round));
+        rule.check(whole, format!("{} bytes of no one put", bytes.len()));
     });
 }
 

@@ -88,6 +88,21 @@ pub(super) fn together<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync
     })
 }
 
+/// Looks again and again while work goes on on another thread, and once after it has ended.
+pub(super) fn meanwhile(work: impl FnOnce() + Send, mut look: impl FnMut()) {
+    thread::scope(|scope| {
+        let working = scope.spawn(work);
+        loop {
+            let last = working.is_finished();
+            look();
+            if last {
+                break;
+            }
+        }
+        working.join().unwrap_or_else(|panic| resume_unwind(panic));
+    });
+}
+
 fn shown(value: &impl Debug) -> String {
     let text = format!("{value:?}");
     match text.char_indices().nth(SHOWN) {

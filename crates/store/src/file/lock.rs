@@ -54,10 +54,6 @@ impl LockFile {
         let path = folder.join("lock");
         let file = disk.open(&path, Open::Update).map_err(Error::io("open", &path))?;
         let stat = file.stat().map_err(Error::io("look at", &path))?;
-        if stat.length < PAGE as u64 {
-            let blank = vec![b' '; PAGE - stat.length as usize];
-            write_all_at(&*file, &blank, stat.length).map_err(Error::io("write", &path))?;
-        }
         let marks = [const { None }; 3];
         Ok(Self { disk: disk.clone(), path, file, inode: stat.inode, marks, others_wait: false })
     }
@@ -90,6 +86,11 @@ impl LockFile {
     }
 
     fn after_locking(&mut self, owner: &str) -> Result<()> {
+        let length = self.file.stat().map_err(Error::io("look at", &self.path))?.length;
+        if length < PAGE as u64 {
+            let blank = vec![b' '; PAGE - length as usize];
+            write_all_at(&*self.file, &blank, length).map_err(Error::io("write", &self.path))?;
+        }
         let page = read_range(&*self.file, 0, (WAITING + WAITING_SIZE) as u64)
             .map_err(Error::io("read", &self.path))?;
         for (slot, mark) in self.marks.iter_mut().enumerate() {

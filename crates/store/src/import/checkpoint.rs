@@ -59,19 +59,15 @@ impl Manifest<'_> {
         text(&self.members, "createdat")?.parse().ok()
     }
 
-    async fn record(
-        &self,
-        backend: &dyn Backend,
-        source: &Source,
-        issues: &mut Vec<Issue>,
-    ) -> Result<Entry> {
+    async fn record(&self, backend: &dyn Backend, source: &Source, issues: &mut Vec<Issue>) -> Result<Entry> {
         let name = self.folder.file_name().unwrap_or_default().to_string_lossy();
         let message = text(&self.members, "usermessageuuid").or(text(&self.members, "usermessageid"));
         let id = text(&self.members, "checkpointid").unwrap_or(&name);
         let mut changes = Vec::new();
         let files = member(&self.members, "files").and_then(Value::as_array);
         for file in files.into_iter().flatten() {
-            let Some((path, file)) = file.as_object().and_then(|file| Some((text(file, "path")?, file))) else {
+            let Some((path, file)) = file.as_object().and_then(|file| Some((text(file, "path")?, file)))
+            else {
                 issues.push(self.issue(format!("names a file without a path: {file}")));
                 continue;
             };

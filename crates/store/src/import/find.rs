@@ -55,7 +55,8 @@ pub(super) fn folders_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 pub(super) fn memories(sessions: &[PathBuf]) -> Vec<(PathBuf, Option<PathBuf>)> {
     let mut memories = BTreeMap::new();
     for session in sessions {
-        let sessions = session.parent().filter(|folder| folder.file_name().is_some_and(|name| name == "sessions"));
+        let sessions =
+            session.parent().filter(|folder| folder.file_name().is_some_and(|name| name == "sessions"));
         let Some(project) = sessions.and_then(Path::parent) else { continue };
         let memory = project.join("memory/summary.md");
         if !memory.is_file() {

@@ -271,9 +271,12 @@ impl Backlog {
             Item::Barrier(_) | Item::Save(_) => Vec::new(),
         };
         let request = match self.log.name {
-            LogName::Messages => {
-                Request { drafts, lane: session.lane.clone(), nonce: session.nonce.clone() }
-            }
+            LogName::Messages => Request {
+                drafts,
+                lane: session.lane.clone(),
+                nonce: session.nonce.clone(),
+                ..Request::default()
+            },
             // A handle's own place is one in the conversation; the transcript is a plain list.
             _ => Request { drafts, ..Request::default() },
         };

@@ -33,12 +33,6 @@ impl Composed {
         }
     }
 
-    /// Forgets operations that had nothing to write.
-    pub(crate) fn forget_barriers(&mut self, operations: &[Operation]) {
-        let mut operations = operations.iter();
-        self.outcomes.retain(|_| operations.next().is_none_or(|operation| !operation.is_barrier()));
-    }
-
     fn place_of(&self, lane: &Arc<Lane>) -> Leaf {
         let moved = self.lanes.iter().rev().find(|(other, _)| Arc::ptr_eq(other, lane));
         moved.map_or_else(|| lane.get(), |(_, leaf)| *leaf)

@@ -37,6 +37,9 @@ impl Head {
         };
         if let Some(line) = chunk.lines.last() {
             head.apply(line);
+            if !tells_all(line) {
+                head.ensure_fold(backend, log).await?;
+            }
         }
         Ok(head)
     }
@@ -59,13 +62,11 @@ impl Head {
     pub(crate) async fn ensure_fold(&mut self, backend: &dyn Backend, log: &LogKey) -> Result<()> {
         if self.fold.is_none() && log.name == LogName::Messages {
             let mut fold = Fold::load(backend, &log.session).await?;
-            // It may have read further than this head; the head's own position decides what is expected.
-            if fold.next != self.next {
-                self.next = self.next.max(fold.next);
-                self.leaf = fold.leaf;
-                self.trashed = fold.metadata.trashed_at.is_some();
-                self.purging = fold.purging;
-            }
+            // It may have read further than this head had.
+            self.next = self.next.max(fold.next);
+            self.leaf = fold.leaf;
+            self.trashed = fold.metadata.trashed_at.is_some();
+            self.purging = fold.purging;
             fold.next = self.next;
             self.fold = Some(Box::new(fold));
         }
@@ -91,6 +92,19 @@ impl Head {
         }
         if let Some(fold) = &mut self.fold {
             fold.apply(line);
+        }
+    }
+}
+
+/// Returns whether this record, being the last, says all there is to know for the next one.
+///
+/// A copy does not know the active leaf, and copies go into sessions in the trash too.
+fn tells_all(line: &Line) -> bool {
+    match line.stamp().kind {
+        Kind::Entry => true,
+        Kind::Copy => false,
+        Kind::Note => {
+            !matches!(Note::read(&line.body()), Note::Materialized { .. } | Note::Lost { .. } | Note::Other)
         }
     }
 }

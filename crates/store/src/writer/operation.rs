@@ -46,12 +46,29 @@ pub(crate) struct Operation {
     pub(crate) lane: Option<Arc<Lane>>,
     /// The lease under which this was sent.
     pub(crate) nonce: Option<Arc<str>>,
-    pub(crate) reply: oneshot::Sender<Result<Ack>>,
+    pub(crate) patience: Patience,
+    /// Taken once somebody was told.
+    pub(crate) reply: Option<oneshot::Sender<Result<Ack>>>,
+}
+
+/// How long an operation waits for a log that cannot be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// As long as it takes; the store keeps it and tries again.
+    #[default]
+    Endless,
+    /// Until that is known: somebody waits for the call to return.
+    UntilTrouble,
 }
 
 impl Operation {
     pub(crate) fn size(&self) -> usize {
         self.drafts.iter().map(Draft::size).sum()
+    }
+
+    /// Returns whether it does not outlast trouble.
+    pub(crate) fn is_impatient(&self) -> bool {
+        self.patience == Patience::UntilTrouble || self.is_barrier()
     }
 
     /// A barrier: nothing to write, done when everything before it is durable.
@@ -63,13 +80,20 @@ impl Operation {
         self.nonce.is_some() || self.drafts.iter().any(|draft| matches!(draft, Draft::Change(_)))
     }
 
-    pub(crate) fn finish(self, result: Result<Ack>) {
-        // The ticket may have been dropped: then `health`, `flush` and `close` are where an error shows.
-        let _ = self.reply.send(result);
+    pub(crate) fn finish(mut self, result: Result<Ack>) {
+        self.tell(result);
     }
 
-    pub(crate) fn fail(self, error: &Error) {
-        self.finish(Err(error.clone()));
+    pub(crate) fn fail(mut self, error: &Error) {
+        self.tell(Err(error.clone()));
+    }
+
+    /// Answers whoever waits, once.
+    pub(crate) fn tell(&mut self, result: Result<Ack>) {
+        if let Some(reply) = self.reply.take() {
+            // The ticket may have been dropped: then `health`, `flush` and `close` are where an error shows.
+            let _ = reply.send(result);
+        }
     }
 }
 

@@ -114,14 +114,41 @@ impl Queue {
 }
 
 impl Batch {
-    /// Takes out those that have nothing to write.
-    pub(crate) fn take_barriers(&mut self) -> Vec<Operation> {
-        if let Some(composed) = &mut self.composed {
-            composed.forget_barriers(&self.operations);
+    /// Tells those who do not outlast trouble. What may have been written stays, to be written again just so.
+    fn tell_impatient(&mut self, error: &Error) {
+        match &mut self.composed {
+            None => self.operations = without_impatient(std::mem::take(&mut self.operations), error),
+            Some(_) => {
+                let impatient = self.operations.iter_mut().filter(|operation| operation.is_impatient());
+                impatient.for_each(|operation| operation.tell(Err(error.clone())));
+            }
         }
-        let (barriers, rest) =
-            std::mem::take(&mut self.operations).into_iter().partition(Operation::is_barrier);
-        self.operations = rest;
-        barriers
     }
+}
+
+impl Queue {
+    /// Tells those who do not outlast trouble that there is some.
+    pub(crate) fn tell_impatient(&mut self, error: &Error) {
+        self.waiting = without_impatient(std::mem::take(&mut self.waiting), error);
+        if let Some(batch) = &mut self.stuck {
+            batch.tell_impatient(error);
+            if batch.operations.is_empty() {
+                self.stuck = None;
+            }
+        }
+    }
+}
+
+fn without_impatient<Q: IntoIterator<Item = Operation> + FromIterator<Operation>>(
+    queue: Q,
+    error: &Error,
+) -> Q {
+    let keep = |operation: Operation| {
+        if operation.is_impatient() {
+            operation.fail(error);
+            return None;
+        }
+        Some(operation)
+    };
+    queue.into_iter().filter_map(keep).collect()
 }

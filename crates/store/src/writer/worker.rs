@@ -54,6 +54,7 @@ pub(crate) async fn write(
             return outcome.failed(operations, None, error);
         }
         let expected = head.clone();
+        let retried = composed.is_some();
         let mut lines = match composed.take() {
             Some(composed) => {
                 composed.lines.iter().for_each(|line| head.apply(line));
@@ -78,7 +79,7 @@ pub(crate) async fn write(
             }
             Ok(Append::Moved { next }) => {
                 head = expected;
-                match moved(backend, log, &mut head, next, &lines).await {
+                match moved(backend, log, &mut head, next, retried.then_some(&lines)).await {
                     Ok(Moved::Ours) => {
                         outcome.wrote = true;
                         outcome.head = Some(head);
@@ -156,25 +157,26 @@ enum Moved {
     Others,
 }
 
+/// Takes in what others appended. A batch that failed before may be what they appended: then it is done after all.
 async fn moved(
     backend: &dyn Backend,
     log: &LogKey,
     head: &mut Head,
     next: u64,
-    lines: &Composed,
+    failed: Option<&Composed>,
 ) -> Result<Moved> {
     if next == 0 {
         return Err(Error::Gone(log.session.clone()));
     }
-    let size = lines.lines.iter().map(|line| line.as_bytes().len()).sum();
-    let there = backend.read(log, From::Position(lines.at), size).await?.lines;
-    let ours =
-        there.len() >= lines.lines.len() && there.iter().zip(&lines.lines).all(|(one, other)| one == other);
+    let ours = match failed {
+        Some(composed) => is_there(backend, log, composed).await?,
+        None => false,
+    };
     if ours {
         backend.settle(log).await?;
     }
     let known = head.next;
-    if head.next == lines.at && next > head.next {
+    if next > known {
         head.catch_up(backend, log).await?;
     } else {
         // The log was cut or replaced by hand: what was known of it is worth nothing.
@@ -186,4 +188,11 @@ async fn moved(
         false if head.next == known => Err(Error::Contended(log.to_string())),
         false => Ok(Moved::Others),
     }
+}
+
+async fn is_there(backend: &dyn Backend, log: &LogKey, composed: &Composed) -> Result<bool> {
+    let size = composed.lines.iter().map(|line| line.as_bytes().len()).sum();
+    let there = backend.read(log, From::Position(composed.at), size).await?.lines;
+    Ok(there.len() >= composed.lines.len()
+        && there.iter().zip(&composed.lines).all(|(one, other)| one == other))
 }
