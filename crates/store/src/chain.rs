@@ -251,7 +251,13 @@ impl Window {
     }
 
     async fn load(&mut self, backend: &dyn Backend, log: &LogKey, position: Position) -> Result<()> {
-        self.width = (self.width * 2).clamp(WINDOW, WIDEST);
+        let size: usize = self.lines.iter().map(|line| line.as_bytes().len()).sum();
+        self.width = match self.width {
+            0 => WINDOW,
+            // Large entries: a window of few is enough, and one of many would hold most of the session.
+            width if size > READ_AHEAD => (width / 2).max(1),
+            width => (width * 2).min(WIDEST),
+        };
         self.first = (position + 1).saturating_sub(self.width);
         self.next = self.first;
         self.lines.clear();

@@ -152,7 +152,12 @@ impl Fold {
             Kind::Copy => self.metadata.entry_count += 1,
             Kind::Note => {
                 self.leaf = Leaf { position: stamp.parent, depth: stamp.depth };
-                self.apply_note(stamp.position, Note::read(&line.body()));
+                let body = line.body();
+                if let (true, Some(at)) = (self.timeless, Note::entry_at(&body)) {
+                    self.metadata.updated_at = at;
+                    self.timeless = false;
+                }
+                self.apply_note(stamp.position, Note::read(&body));
             }
         }
         self.metadata.message_count = self.leaf.depth;

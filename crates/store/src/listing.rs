@@ -39,6 +39,18 @@ pub struct Filter {
     pub limit: usize,
 }
 
+impl Filter {
+    /// Lists every session there is.
+    pub fn everything() -> Self {
+        Self { archived: Show::Also, trashed: Show::Also, children: Show::Also, ..Self::default() }
+    }
+
+    /// Lists what is in the trash.
+    pub fn trash() -> Self {
+        Self { trashed: Show::Only, ..Self::everything() }
+    }
+}
+
 /// What to do with one kind of session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Show {

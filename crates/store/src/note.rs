@@ -121,7 +121,31 @@ impl Arrival {
 impl Note {
     /// Returns the note as a record's body.
     pub(crate) fn to_entry(&self) -> Result<Entry> {
-        Ok(Entry::of(self)?.with_id(EntryId::generate()))
+        self.to_entry_after(None)
+    }
+
+    /// Returns the note as the body of a record that follows an entry made at some time.
+    ///
+    /// An entry that does not say when it was made leaves that to the log's own time, which a note changes too; so the
+    /// note that follows it keeps it.
+    pub(crate) fn to_entry_after(&self, entry_at: Option<Timestamp>) -> Result<Entry> {
+        #[derive(Serialize)]
+        struct Dated<'a> {
+            #[serde(flatten)]
+            note: &'a Note,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            entry_at: Option<Timestamp>,
+        }
+        Ok(Entry::of(&Dated { note: self, entry_at })?.with_id(EntryId::generate()))
+    }
+
+    /// Returns when the entry before a note was made, if the note says so.
+    pub(crate) fn entry_at(body: &[u8]) -> Option<Timestamp> {
+        #[derive(Deserialize)]
+        struct Dated {
+            entry_at: Option<Timestamp>,
+        }
+        serde_json::from_slice::<Dated>(body).ok()?.entry_at
     }
 
     /// Reads a record's body.

@@ -78,7 +78,9 @@ struct Shared {
 pub struct Persisted {
     /// The entry's id, by which the session can be resumed or forked at it.
     pub id: EntryId,
-    /// Why this entry was refused; else what is wrong with an earlier one, as [`Recorder::problem`] says.
+    /// Why the entry will not be recorded, if that is known already.
+    pub refused: Option<Error>,
+    /// What is wrong, with this entry or an earlier one, as [`Recorder::problem`] says.
     pub problem: Option<Error>,
 }
 
@@ -207,7 +209,7 @@ impl Recorder {
         if let Ok(Attention::Needed) = accepted {
             self.wake();
         }
-        Persisted { id, problem: accepted.err().or_else(|| self.problem()) }
+        Persisted { id, refused: accepted.err(), problem: self.problem() }
     }
 
     /// Waits until everything so far is durable, whatever was lost before.

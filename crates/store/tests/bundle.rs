@@ -312,7 +312,7 @@ fn an_import_that_fails_at_any_call_leaves_no_session() {
     let store = memory();
     let session = conversation(&store, "s", 2);
     // More than one batch holds, so that some of it is in before the rest.
-    let text = format!(r#"{{"uuid":"large","content":"{}"}}"#, "y".repeat(4 << 20));
+    let text = format!(r#"{{"uuid":"large","content":"{}"}}"#, "y".repeat(1 << 20));
     run(run(session.append(Entry::parse(text).unwrap())).unwrap().into_future()).unwrap();
     run(run(session.append(message(4))).unwrap().into_future()).unwrap();
     run(run(session.append_transcript(message(3))).unwrap().into_future()).unwrap();

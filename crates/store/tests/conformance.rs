@@ -34,7 +34,7 @@ fn files_conform() {
 }
 
 #[test]
-fn files_conform_in_the_hands_of_two_processes() {
+fn files_conform_through_two_handles() {
     let roots = Roots::new();
     block_on(conformance::handles(|| {
         let root = roots.next();
@@ -98,7 +98,7 @@ fn a_backend_that_keeps_nothing_is_turned_away() {
 }
 
 #[test]
-fn every_broken_rule_is_noticed_and_named() {
+fn each_fault_is_noticed_and_named_by_its_rule() {
     use How::*;
     let faults = [
         (

@@ -9,3 +9,5 @@ mod import;
 mod kit;
 mod promises;
 mod recorder;
+mod forks;
+mod torn;

@@ -10,7 +10,7 @@ mod trouble;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rethread_store::{Options, Recorder, Recording, Store};
+use rethread_store::{Options, Recorder, Recording, Result, Store};
 
 use self::moody::Moody;
 use crate::kit::run;
@@ -29,6 +29,18 @@ fn begin(store: &Store, recording: Recording) -> Recorder {
 /// A recording whose waits end soon.
 fn impatient() -> Recording {
     Recording { patience: Duration::from_millis(100), ..Recording::default() }
+}
+
+/// Tries until something succeeds, which it must before long.
+#[track_caller]
+fn soon<T>(what: &str, attempt: impl Fn() -> Result<T>) -> T {
+    let started = Instant::now();
+    loop {
+        match attempt() {
+            Ok(done) => return done,
+            Err(error) => assert!(started.elapsed() < Duration::from_secs(20), "{what}: {error}"),
+        }
+    }
 }
 
 /// Waits until something holds, which it must before long.

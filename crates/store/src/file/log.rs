@@ -137,11 +137,12 @@ impl LogFile {
         found: &mut Vec<Damage>,
         quarantine: &Quarantine,
     ) -> Result<()> {
+        let last = read_range(&*self.file, self.length.saturating_sub(1), self.length).map_err(self.at("read"))?;
+        self.torn = last.first().is_some_and(|&byte| byte != b'\n');
         let Some(damage) = tail.tail(self.length) else {
             return Ok(());
         };
         let bytes = read_range(&*self.file, damage.offset, self.length).map_err(self.at("read"))?;
-        self.torn = !bytes.ends_with(b"\n");
         quarantine.keep(&damage, &bytes)?;
         found.push(damage);
         Ok(())

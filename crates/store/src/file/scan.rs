@@ -59,6 +59,16 @@ impl Assembler {
         }
     }
 
+    /// Takes what stands after the last newline: a record that lacks nothing else is whole.
+    ///
+    /// Otherwise closing it off would make it one, at a position that was given out again.
+    pub(crate) fn take_unterminated(&mut self, bytes: Bytes, offset: u64) {
+        let end = offset + bytes.len() as u64;
+        if let Ok(line) = Line::parse(bytes) {
+            self.take_line(line, offset, end);
+        }
+    }
+
     fn take_line(&mut self, line: Line, offset: u64, end: u64) {
         let (position, left) = (line.stamp().position, line.stamp().left);
         if let Some(last) = self.group.last() {
@@ -153,14 +163,14 @@ pub(crate) fn scan(
                 return Ok(at + start as u64);
             }
         }
-        if start > 0 {
-            at += start as u64;
-            stride = STRIDE;
-        } else if (buffer.len() as u64) < stride {
-            break; // the file ends in the middle of a line
-        } else {
-            stride *= 4; // one line longer than the buffer
+        let at_end = at + buffer.len() as u64 >= end || (buffer.len() as u64) < stride;
+        if at_end && start < buffer.len() {
+            into.take_unterminated(buffer.slice(start..), at + start as u64);
+            return Ok(into.good_end.max(at + start as u64));
         }
+        at += start as u64;
+        // One line longer than the buffer: take a larger one.
+        stride = if start > 0 { STRIDE } else { stride * 4 };
     }
     Ok(at)
 }
@@ -233,6 +243,9 @@ pub(crate) fn last(file: &dyn DiskFile, name: &str, start: u64, end: u64) -> std
         for newline in memchr::memchr_iter(b'\n', &buffer[skip..]) {
             found.take(buffer.slice(at..skip + newline), from + at as u64);
             at = skip + newline + 1;
+        }
+        if at < buffer.len() {
+            found.take_unterminated(buffer.slice(at..), from + at as u64);
         }
         if !found.lines.is_empty() || from == start {
             return Ok(found);

@@ -17,7 +17,7 @@ use crate::stamp::{Kind, Line, Stamp};
 use crate::store::Store;
 
 /// How much is written at once.
-const BATCH: usize = 4 << 20;
+const BATCH: usize = 1 << 20;
 /// How often a locked log is tried again; each try has waited for the lock already.
 const TRIES: usize = 250;
 /// What the creation note's last member begins with.

@@ -61,7 +61,8 @@ fn admit(log: &LogKey, head: &Head, operation: &Operation) -> Result<()> {
         (true, 0) => return Ok(()),
         (true, _) => return Err(Error::SessionExists(session())),
         (false, 0) if head.unkept => {}
-        (false, 0) => return Err(Error::SessionNotFound(session())),
+        // A handle exists, so the session did.
+        (false, 0) => return Err(Error::Gone(session())),
         (false, _) => {}
     }
     let restores = matches!(first, Some(Draft::Note(Note::Restored { .. })));
@@ -99,14 +100,14 @@ fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) ->
                     }
                     _ => None,
                 };
-                Some((Kind::Note, note.to_entry()?, inherited))
+                Some((Kind::Note, note.to_entry_after(head.entry_at)?, inherited))
             }
             Draft::CopiesEnd => {
                 let end = lane().position;
-                Some((Kind::Note, Note::Materialized { at: Timestamp::now(), end }.to_entry()?, None))
+                Some((Kind::Note, Note::Materialized { at: Timestamp::now(), end }.to_entry_after(head.entry_at)?, None))
             }
             Draft::Leaf(leaf) => {
-                Some((Kind::Note, Note::Leaf { at: Timestamp::now() }.to_entry()?, Some(*leaf)))
+                Some((Kind::Note, Note::Leaf { at: Timestamp::now() }.to_entry_after(head.entry_at)?, Some(*leaf)))
             }
             Draft::Change(change) => changed(head, change)?.map(|entry| (Kind::Note, entry, None)),
         });
@@ -146,5 +147,5 @@ fn changed(head: &Head, change: &mut super::operation::Change) -> Result<Option<
     if set.is_empty() {
         return Ok(None);
     }
-    Note::Set { at: Timestamp::now(), set }.to_entry().map(Some)
+    Note::Set { at: Timestamp::now(), set }.to_entry_after(head.entry_at).map(Some)
 }

@@ -1,5 +1,6 @@
 //! What must be known of a log to add to it.
 
+use jiff::Timestamp;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::backend::{Backend, Chunk, From, LogKey, LogName, Position};
@@ -17,6 +18,8 @@ pub(crate) struct Head {
     pub(crate) leaf: Leaf,
     pub(crate) trashed: bool,
     pub(crate) purging: bool,
+    /// When the last record was made, if it is an entry that does not say so itself.
+    pub(crate) entry_at: Option<Timestamp>,
     /// The backend keeps nothing, so a log without a beginning is as good as any.
     pub(crate) unkept: bool,
     /// The session's state, once somebody asked for it.
@@ -32,11 +35,15 @@ impl Head {
             leaf: Leaf::default(),
             trashed: false,
             purging: false,
+            entry_at: None,
             unkept: !backend.capabilities().keeps,
             fold: None,
         };
         if let Some(line) = chunk.lines.last() {
             head.apply(line);
+            if head.entry_at.is_some() {
+                head.entry_at = backend.stat(&log.session).await?.map(|listed| listed.modified);
+            }
             if !tells_all(line) {
                 head.ensure_fold(backend, log).await?;
             }
@@ -78,9 +85,14 @@ impl Head {
         let stamp = line.stamp();
         self.next = stamp.position + 1;
         match stamp.kind {
-            Kind::Entry => self.leaf = Leaf { position: Some(stamp.position), depth: stamp.depth },
+            Kind::Entry => {
+                self.leaf = Leaf { position: Some(stamp.position), depth: stamp.depth };
+                let dated = line.entry().timestamp().is_some();
+                self.entry_at = (!dated).then(Timestamp::now);
+            }
             Kind::Copy => {}
             Kind::Note => {
+                self.entry_at = None;
                 self.leaf = Leaf { position: stamp.parent, depth: stamp.depth };
                 match Note::read(&line.body()) {
                     Note::Trashed { .. } => self.trashed = true,

@@ -87,7 +87,6 @@ fn a_save_is_not_put_off_for_ever_by_newer_ones() {
         assert!(started.elapsed() < Duration::from_secs(10), "never quiet, never saved");
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert!(started.elapsed() >= Duration::from_millis(400), "{:?}", started.elapsed());
 }
 
 #[test]

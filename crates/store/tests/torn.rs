@@ -1,0 +1,75 @@
+//! A log whose end was damaged, at every byte and in every way that a crash leaves behind.
+
+use crate::kit::{Home, chain_of, conversation, message, run};
+
+/// Damages the last record at every byte, in several ways, and looks what a new process makes of it.
+#[test]
+fn a_torn_tail_at_every_byte_loses_only_the_record_it_is_in() {
+    let home = Home::new();
+    let store = home.open();
+    let session = conversation(&store, "s", 4);
+    store.close().unwrap();
+    let path = home.log(session.id());
+    let whole = std::fs::read(&path).unwrap();
+    let last = whole[..whole.len() - 1].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
+    let next = {
+        let session = run(home.open().open(session.id())).unwrap();
+        run(async { session.append(message(5)).await.unwrap().await }).unwrap();
+        std::fs::read(&path).unwrap()[whole.len()..].to_vec()
+    };
+    for at in last..whole.len() {
+        let cut = &whole[..at];
+        let zeros = vec![0; whole.len() - at];
+        let garbage = vec![b'~'; whole.len() - at];
+        let ways = [
+            ("cut", cut.to_vec()),
+            ("NULs", [cut, &zeros].concat()),
+            ("garbage", [cut, &garbage].concat()),
+            ("garbage and newline", [cut, &garbage, b"\n"].concat()),
+        ];
+        for (way, bytes) in ways {
+            std::fs::write(&path, &bytes).unwrap();
+            let store = home.open();
+            let session = run(store.open(session.id())).unwrap();
+            // Cut right before its newline, the record lacks nothing that matters.
+            let kept = if way == "cut" && at == whole.len() - 1 { "u1 u2 u3 u4" } else { "u1 u2 u3" };
+            assert_eq!(chain_of(&session), kept, "{way} at {at}");
+            // The next appends stand on their own lines, and what was there before stays there.
+            for n in [8, 9] {
+                run(async { session.append(message(n)).await.unwrap().await }).unwrap();
+            }
+            assert_eq!(chain_of(&session), format!("{kept} u8 u9"), "{way} at {at}");
+            assert!(std::fs::read(&path).unwrap().starts_with(&bytes), "{way} at {at}: nothing is cut off");
+        }
+        // Glued: the record that follows stands on the same line as the torn one. Only a repair can part them.
+        std::fs::write(&path, [cut, &next].concat()).unwrap();
+        let store = home.open();
+        let session = run(store.open(session.id())).unwrap();
+        // At its first byte nothing is glued: the record is simply missing, and the way goes on around it.
+        let readable = if at == last { "u1 u2 u3 u5" } else { "u1 u2 u3" };
+        assert_eq!(chain_of(&session), readable, "glued at {at}");
+        assert!(!run(store.verify(session.id())).unwrap().is_ok(), "glued at {at}: it is found");
+    }
+}
+
+#[test]
+fn a_group_that_was_cut_counts_for_nothing_wherever_the_cut_is() {
+    let home = Home::new();
+    let store = home.open();
+    let session = conversation(&store, "s", 2);
+    let before = std::fs::read(home.log(session.id())).unwrap().len();
+    run(async { session.append_all((10..14).map(message).collect()).await.unwrap().await }).unwrap();
+    store.close().unwrap();
+    let path = home.log(session.id());
+    let whole = std::fs::read(&path).unwrap();
+    for at in before..whole.len() {
+        std::fs::write(&path, &whole[..at]).unwrap();
+        let session = run(home.open().open(session.id())).unwrap();
+        let kept = if at == whole.len() - 1 { "u1 u2 u10 u11 u12 u13" } else { "u1 u2" };
+        assert_eq!(chain_of(&session), kept, "cut at {at}");
+        if at % 7 == 0 || at + 3 > whole.len() {
+            run(async { session.append(message(20)).await.unwrap().await }).unwrap();
+            assert_eq!(chain_of(&session), format!("{kept} u20"), "cut at {at}");
+        }
+    }
+}
