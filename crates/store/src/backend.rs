@@ -26,7 +26,8 @@ pub type Position = u64;
 /// * `get` gives what the last `put` stored, or `None`.
 /// * `put` replaces the whole document or nothing; with an expectation that does not hold it changes nothing
 ///   and answers with the document that is there.
-/// * Of several `put`s with the same expected version, one wins.
+/// * Of several `put`s with the same expected version, one wins. A document is replaced always with an expectation
+///   or never: one without may be lost to one with.
 ///
 /// *Logs*
 /// * A log that nobody appended to is empty, not an error.
@@ -35,7 +36,7 @@ pub type Position = u64;
 /// * When `append` returns [`Append::Done`], the lines are as durable as the answer says, and every reader that
 ///   starts afterwards sees them.
 /// * `read` gives lines in order of position, byte for byte, never part of one, and never part of an atomic group.
-/// * `read` gives at least one line where there is one, however large; more only up to the size it was given.
+/// * `read` gives at least one line where there is one, however large, and stops once it holds the size it was given.
 /// * Logs do not see each other.
 ///
 /// *Blobs*

@@ -168,8 +168,7 @@ impl Store {
             plan.copies(Reader::open(path, limit)?, &mut arriving).await
         };
         if let Err(error) = filled.await {
-            arriving.abandon().await;
-            return Err(error);
+            return Err(arriving.abandon(error).await);
         }
         arriving.finish().await?;
         Ok(plan.imported(id))

@@ -131,6 +131,9 @@ impl FileBackend {
         let folder = self.root.join("sessions");
         let mut listed = Vec::new();
         for name in self.names(&folder)? {
+            if listed.len() == limit {
+                break;
+            }
             if after.is_some_and(|after| name.as_str() <= after) || name.parse::<SessionId>().is_err() {
                 continue;
             }
@@ -138,9 +141,6 @@ impl FileBackend {
                 continue;
             };
             listed.push(session);
-            if listed.len() == limit {
-                break;
-            }
         }
         Ok(listed)
     }
@@ -148,10 +148,21 @@ impl FileBackend {
     fn stat_session(&self, name: &str) -> Option<Listed> {
         let folder = self.root.join("sessions").join(name);
         let log = |number| self.disk.stat(&segment::path(&folder, LogName::Messages, number));
-        let first = log(0).or_else(|_| self.disk.stat(&folder)).ok()?;
+        let first = match log(0) {
+            Ok(stat) if stat.length > 0 => stat,
+            // A folder alone is no session: its first record never came, or its last document is gone.
+            _ if self.holds_something(&folder) => self.disk.stat(&folder).ok()?,
+            _ => return None,
+        };
         let newest = (1..).map_while(|number| log(number).ok()).last().unwrap_or(first);
         let change = format!("{}:{}:{}", newest.inode, newest.length, newest.modified);
         Some(Listed { name: name.to_owned(), change, modified: timestamp(newest.modified) })
+    }
+
+    fn holds_something(&self, folder: &Path) -> bool {
+        let written = |name: &String| self.disk.stat(&folder.join(name)).is_ok_and(|stat| stat.length > 0);
+        let holds = |name: &String| name.ends_with(".json") || (name.ends_with(".jsonl") && written(name));
+        self.disk.names(folder).is_ok_and(|names| names.iter().any(holds))
     }
 
     /// Returns the names in a folder, in order; none if it is not there.
@@ -168,15 +179,32 @@ impl FileBackend {
 
     fn remove_session(&self, session: &SessionId) -> Result<bool> {
         let path = self.session_path(session);
-        if self.disk.stat(&path).is_err() {
+        if !self.holds_something(&path) {
             return Ok(false);
         }
+        self.take_away(session, &path)
+    }
+
+    fn remove_document(&self, key: &Key) -> Result<bool> {
+        let path = document::path(&self.root, key);
+        let remove = || document::remove(&*self.disk, &path);
+        match key.owner() {
+            _ if self.disk.stat(&path).is_err() => Ok(false),
+            // Under the lock, or a put that expected the document could bring it back.
+            Some(session) => {
+                self.folder(session).exclusively(self.patience.max(Duration::from_secs(5)), remove)
+            }
+            None => document::locked(&self.disk, &self.root, &self.owner, remove),
+        }
+    }
+
+    fn take_away(&self, session: &SessionId, path: &Path) -> Result<bool> {
         let trash = self.root.join("trash");
         quarantine::make_folder(&*self.disk, &trash)?;
         let aside = trash.join(format!("{session}.{}", uuid::Uuid::new_v4().simple()));
         self.folder(session).exclusively(self.patience, || {
             // One rename takes everything away at once; what is left of it is swept up at leisure.
-            self.disk.rename(&path, &aside).map_err(Error::io("move to the trash", &path))?;
+            self.disk.rename(path, &aside).map_err(Error::io("move to the trash", path))?;
             let sessions = self.root.join("sessions");
             self.disk.sync_folder(&sessions).map_err(Error::io("sync", &sessions))
         })?;
@@ -206,10 +234,13 @@ impl Backend for FileBackend {
         let path = document::path(&self.root, key);
         let replace = || document::put(&*self.disk, &path, bytes, &expect);
         match key.owner() {
-            // Without an expectation the rename alone is atomic enough, and waiting for writers would be rude.
+            // Without an expectation the rename alone is atomic, and waiting for writers would be rude.
             _ if expect == Expect::Any => replace(),
             Some(session) => {
                 let folder = self.folder(session);
+                if matches!(expect, Expect::Version(_)) && self.disk.stat(folder.path()).is_err() {
+                    return Ok(Put::Conflict(None));
+                }
                 quarantine::make_folder(&*self.disk, folder.path())?;
                 folder.exclusively(self.patience.max(Duration::from_secs(5)), replace)
             }
@@ -250,7 +281,7 @@ impl Backend for FileBackend {
     async fn remove(&self, target: &Target) -> Result<bool> {
         match target {
             Target::Session(session) => self.remove_session(session),
-            Target::Document(key) => document::remove(&*self.disk, &document::path(&self.root, key)),
+            Target::Document(key) => self.remove_document(key),
             Target::Blob(blob) => document::remove(&*self.disk, &blob::path(&self.root, blob)),
         }
     }
@@ -297,6 +328,9 @@ impl Backend for FileBackend {
 
     async fn rewrite(&self, log: &LogKey) -> Result<Rewrite> {
         let folder = self.folder(&log.session);
+        if self.disk.stat(folder.path()).is_err() {
+            return Ok(Rewrite::default());
+        }
         let done = folder.exclusively(self.patience.max(Duration::from_secs(5)), || {
             rewrite::rewrite(&*self.disk, folder.path(), folder.quarantine(), log.name)
         });
@@ -311,6 +345,14 @@ impl Backend for FileBackend {
             let path = trash.join(name);
             self.disk.remove_tree(&path).map_err(Error::io("remove", &path))?;
             swept += 1;
+        }
+        let sessions = self.root.join("sessions");
+        for name in self.names(&sessions)? {
+            let path = sessions.join(&name);
+            let old = self.disk.stat(&path).is_ok_and(|stat| stat.folder && document::is_abandoned(&stat));
+            if let (true, false, Ok(session)) = (old, self.holds_something(&path), name.parse()) {
+                swept += u64::from(self.take_away(&session, &path)?);
+            }
         }
         Ok(swept + document::sweep(&*self.disk, &self.root)?)
     }

@@ -37,8 +37,6 @@ impl Default for Cleaning {
 pub struct Cleaned {
     /// Sessions purged, or whose interrupted purge was finished.
     pub purged: Vec<SessionId>,
-    /// Folders of sessions that never got to their first record.
-    pub unborn: Vec<SessionId>,
     /// Content removed.
     pub blobs: Vec<BlobId>,
     /// Leftovers of interrupted operations.
@@ -62,23 +60,14 @@ impl Store {
             // An import may still be at work on it; one that died is cleared away like an interrupted purge.
             let arriving = fold.arrival.as_ref().is_some_and(|arrival| !older(arrival.at, HOUR));
             let expired = |at: Timestamp| cleaning.trash_after.is_some_and(|age| older(at, age));
-            // A session is made by its first record, which comes right after its folder.
-            let unborn = fold.next == 0 && self.is_empty(&session).await? && older(listed.modified, HOUR);
-            if unborn {
-                cleaned.unborn.push(session);
-            } else if !arriving && (fold.purging || fold.metadata.trashed_at.is_some_and(expired)) {
+            if !arriving && (fold.purging || fold.metadata.trashed_at.is_some_and(expired)) {
                 cleaned.purged.push(session.clone());
-                live.push(session);
-            } else {
-                live.push(session);
             }
+            live.push(session);
         }
         if cleaning.mode == Mode::Apply {
             for session in &cleaned.purged {
                 self.purge(session).await?;
-            }
-            for session in &cleaned.unborn {
-                backend.remove(&Target::Session(session.clone())).await?;
             }
             cleaned.leftovers = backend.sweep().await?;
         }
@@ -93,17 +82,6 @@ impl Store {
             }
         }
         Ok(cleaned)
-    }
-
-    async fn is_empty(&self, session: &SessionId) -> Result<bool> {
-        for name in LogName::ALL {
-            let chunk =
-                self.inner.backend.read(&LogKey::new(session.clone(), name), From::Position(0), 1).await?;
-            if !chunk.lines.is_empty() || chunk.tail.is_some() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// Returns everything that may be a reference: any 64 hex digits in a record of a capture or in a document.
@@ -133,6 +111,7 @@ impl Store {
     }
 }
 
+/// How long an import may take between two signs of life.
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn hashes(bytes: &[u8]) -> impl Iterator<Item = BlobId> {

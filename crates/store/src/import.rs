@@ -191,10 +191,7 @@ impl Store {
         let mut arriving = Arriving::begin(self, source.session_id.clone(), created, &arrival).await?;
         match self.fill(&source, &mut arriving, issues, &mut watch, last).await {
             Ok(outcome) => arriving.finish().await.map(|()| outcome),
-            Err(error) => {
-                arriving.abandon().await;
-                Err(error)
-            }
+            Err(error) => Err(arriving.abandon(error).await),
         }
     }
 

@@ -25,10 +25,10 @@ pub struct MemoryBackend {
 
 #[derive(Debug, Default)]
 struct State {
-    documents: BTreeMap<String, (u64, Bytes)>,
-    logs: BTreeMap<LogKey, (Vec<Line>, Timestamp)>,
-    blobs: BTreeMap<String, Bytes>,
-    /// Counts writes, so that no two states of a document share a version.
+    documents: BTreeMap<String, (u64, Timestamp, Bytes)>,
+    logs: BTreeMap<LogKey, (u64, Timestamp, Vec<Line>)>,
+    blobs: BTreeMap<String, (Timestamp, Bytes)>,
+    /// Counts writes, so that no two states of a document or of a log share a version.
     clock: u64,
 }
 
@@ -66,38 +66,46 @@ impl Backend for MemoryBackend {
             return Ok(Put::Conflict(current));
         }
         state.clock += 1;
-        state.documents.insert(key.to_string(), (state.clock, Bytes::copy_from_slice(bytes)));
+        state
+            .documents
+            .insert(key.to_string(), (state.clock, Timestamp::now(), Bytes::copy_from_slice(bytes)));
         Ok(Put::Done(Version(state.clock.to_string())))
     }
 
     async fn append(&self, log: &LogKey, at: Position, lines: &[Line], _: Durability) -> Result<Append> {
         let state = &mut *self.state();
-        let next = state.logs.get(log).map_or(0, |(lines, _)| lines.len() as Position);
+        let next = state.logs.get(log).map_or(0, |(.., lines)| lines.len() as Position);
         if next != at {
             return Ok(Append::Moved { next });
         }
-        let (stored, modified) = state.logs.entry(log.clone()).or_default();
-        stored.extend_from_slice(lines);
-        *modified = Timestamp::now();
+        if !lines.is_empty() {
+            state.clock += 1;
+            let (change, modified, stored) = state.logs.entry(log.clone()).or_default();
+            stored.extend_from_slice(lines);
+            (*change, *modified) = (state.clock, Timestamp::now());
+        }
         Ok(Append::Done { durability: Durability::Off, found: Vec::new() })
     }
 
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
         let state = self.state();
-        let lines = state.logs.get(log).map_or(&[][..], |(lines, _)| lines);
+        let lines = state.logs.get(log).map_or(&[][..], |(.., lines)| lines);
         let start = match from {
             From::Position(position) => position,
             From::Last => (lines.len() as Position).saturating_sub(1),
         };
         let mut chunk = Chunk { next: start, ..Chunk::default() };
         let mut size = 0;
-        for line in lines.iter().skip(usize::try_from(start).unwrap_or(usize::MAX)) {
-            if size > 0 && size + line.as_bytes().len() > max_bytes && line.stamp().left == 0 {
+        let mut rest = &lines[usize::try_from(start).unwrap_or(usize::MAX).min(lines.len())..];
+        while let Some(first) = rest.first() {
+            let (unit, later) = rest.split_at((first.stamp().left as usize + 1).min(rest.len()));
+            size += unit.iter().map(|line| line.as_bytes().len()).sum::<usize>();
+            if size > max_bytes && !chunk.lines.is_empty() {
                 break;
             }
-            size += line.as_bytes().len();
-            chunk.next = line.stamp().position + 1;
-            chunk.lines.push(line.clone());
+            chunk.next += unit.len() as Position;
+            chunk.lines.extend_from_slice(unit);
+            rest = later;
         }
         Ok(chunk)
     }
@@ -108,12 +116,12 @@ impl Backend for MemoryBackend {
         if BlobId::of(&bytes) != *blob {
             return Err(Error::WrongBlob(*blob));
         }
-        self.state().blobs.insert(blob.to_string(), bytes.into());
+        self.state().blobs.insert(blob.to_string(), (Timestamp::now(), bytes.into()));
         Ok(())
     }
 
     async fn get_blob(&self, blob: &BlobId, range: Range<u64>) -> Result<Option<Bytes>> {
-        Ok(self.state().blobs.get(&blob.to_string()).map(|bytes| {
+        Ok(self.state().blobs.get(&blob.to_string()).map(|(_, bytes)| {
             let end = range.end.min(bytes.len() as u64);
             bytes.slice(range.start.min(end) as usize..end as usize)
         }))
@@ -127,27 +135,32 @@ impl Backend for MemoryBackend {
         };
         match space {
             Space::Sessions => {
-                for key in state.documents.keys().filter_map(|key| key.parse::<Key>().ok()) {
-                    key.owner()
-                        .into_iter()
-                        .for_each(|session| add(session.as_str(), String::new(), Timestamp::UNIX_EPOCH));
+                for (key, (_, modified, _)) in &state.documents {
+                    if let Some(session) = key.parse::<Key>().ok().as_ref().and_then(Key::owner) {
+                        add(session.as_str(), String::new(), *modified);
+                    }
                 }
-                for (log, (lines, modified)) in &state.logs {
-                    if log.name == LogName::Messages {
-                        add(log.session.as_str(), lines.len().to_string(), *modified);
+                // The message log last: what it says of the session counts.
+                for name in LogName::ALL.into_iter().rev() {
+                    for (log, (change, modified, _)) in state.logs.iter().filter(|(log, _)| log.name == name)
+                    {
+                        let change =
+                            if name == LogName::Messages { change.to_string() } else { String::new() };
+                        add(log.session.as_str(), change, *modified);
                     }
                 }
             }
             Space::Documents => {
-                let own = |key: &&String| key.parse::<Key>().is_ok_and(|key| key.owner().is_none());
-                state
-                    .documents
-                    .keys()
-                    .filter(own)
-                    .for_each(|key| add(key, String::new(), Timestamp::UNIX_EPOCH));
+                for (key, (_, modified, _)) in &state.documents {
+                    if key.parse::<Key>().is_ok_and(|key| key.owner().is_none()) {
+                        add(key, String::new(), *modified);
+                    }
+                }
             }
             Space::Blobs => {
-                state.blobs.keys().for_each(|blob| add(blob, String::new(), Timestamp::UNIX_EPOCH));
+                for (blob, (modified, _)) in &state.blobs {
+                    add(blob, String::new(), *modified);
+                }
             }
         }
         let later = |listed: &Listed| after.is_none_or(|after| listed.name.as_str() > after);
@@ -174,6 +187,6 @@ impl State {
     }
 }
 
-fn document((version, bytes): &(u64, Bytes)) -> Document {
+fn document((version, _, bytes): &(u64, Timestamp, Bytes)) -> Document {
     Document { version: Version(version.to_string()), bytes: bytes.clone() }
 }

@@ -425,6 +425,30 @@ impl Backend for Dying {
 }
 
 #[test]
+fn of_two_imports_at_once_one_gets_through_whole_or_none_does() {
+    let store = memory();
+    let session = conversation(&store, "s", 2);
+    let text = format!(r#"{{"uuid":"large","content":"{}"}}"#, "y".repeat(1 << 20));
+    run(run(session.append(Entry::parse(text).unwrap())).unwrap().into_future()).unwrap();
+    run(run(session.append(message(3))).unwrap().into_future()).unwrap();
+    let first = export(&store, session.id());
+    let bundle = Bundle::new(&first);
+    for round in 0..200 {
+        let home = Home::new();
+        let import = || run(home.open().import_bundle(&bundle.path(), None));
+        let done = std::thread::scope(|scope| {
+            let other = scope.spawn(import);
+            [import(), other.join().unwrap()]
+        });
+        let there = run(home.open().load(session.id())).unwrap();
+        assert_eq!(there.is_some(), done.iter().any(Result::is_ok), "round {round}: {done:?}");
+        if there.is_some() {
+            assert!(records(&export(&home.open(), session.id())) == records(&first), "round {round}");
+        }
+    }
+}
+
+#[test]
 fn gc_clears_away_what_a_dead_import_left_and_spares_one_under_way() {
     let half = |id: &str, began: jiff::Timestamp| {
         let note = format!(

@@ -119,7 +119,7 @@ fn each_fault_is_noticed_and_named_by_its_rule() {
             "an append is as durable as it was asked to be, as far as the backend can reach",
         ),
         (SplitsGroups, "read never gives part of an atomic group"),
-        (IgnoresSizes, "read gives more than one line or group only up to the size it was given"),
+        (IgnoresSizes, "read stops once it holds the size it was given"),
         (WithholdsLargeLines, "read gives at least one line where there is one, however large"),
         (MixesLogs, "logs do not see each other"),
         (NeverChanges, "changed never says no where there are records"),

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use rethread_store::{Claim, Error, Filter, Fork, ForkKind, NewSession, Problem, Resume, Scope, Session, Why};
+use rethread_store::{
+    Claim, Error, Filter, Fork, ForkKind, NewSession, Problem, Resume, Scope, Session, Why,
+};
 
 use crate::kit::{Home, chain_of, conversation, entry_id, message, run, session_id};
 
@@ -131,7 +133,10 @@ fn a_detached_fork_remembers_its_parent_and_begins_empty() {
     let fork = run(parent.fork(Fork::of_kind(ForkKind::Detached))).unwrap();
     let metadata = run(fork.metadata()).unwrap();
     assert_eq!((metadata.message_count, metadata.detached), (0, true));
-    assert_eq!((metadata.parent_id, metadata.fork_message_id), (Some(session_id("parent")), Some(entry_id("u3"))));
+    assert_eq!(
+        (metadata.parent_id, metadata.fork_message_id),
+        (Some(session_id("parent")), Some(entry_id("u3")))
+    );
     assert!(metadata.extra.is_empty(), "the parent's own state is not copied");
     assert_eq!(chain_of(&fork), "");
 }
@@ -193,7 +198,8 @@ fn two_resumed_handles_keep_to_their_own_branches() {
     assert_eq!(chain_of(&session), "u1 u10 u11 u30");
     let branches = run(session.all_branches()).unwrap();
     assert_eq!(branches.len(), 10);
-    let parent_of = |id: &str| branches.iter().find(|b| b.record.entry.id().as_str() == id).unwrap().parent.clone();
+    let parent_of =
+        |id: &str| branches.iter().find(|b| b.record.entry.id().as_str() == id).unwrap().parent.clone();
     assert_eq!(parent_of("u30"), Some(entry_id("u11")));
 }
 
@@ -204,7 +210,9 @@ fn only_one_drives_and_whoever_was_replaced_cannot_write() {
     let minute = Duration::from_secs(60);
     let lease = run(session.lease("agent", minute, Claim::IfFree)).unwrap();
     let other = run(home.open().open(session.id())).unwrap();
-    let Err(Error::Held { holder, .. }) = run(other.lease("me too", minute, Claim::IfFree)) else { panic!("two drivers") };
+    let Err(Error::Held { holder, .. }) = run(other.lease("me too", minute, Claim::IfFree)) else {
+        panic!("two drivers")
+    };
     assert_eq!((holder.pid, holder.what.as_str()), (std::process::id(), "agent"));
     add(lease.session(), 2);
     add(&other, 3);

@@ -59,40 +59,49 @@ fn d3_after_a_crash_each_writer_has_a_prefix_with_all_its_durable_records() {
     // Die before and after every changing call of a run, reopen, and look.
     let total = {
         let (home, disk) = (Home::new(), FaultyDisk::default());
-        script(&store_on(&disk, &home));
+        script(&disk, &home);
         disk.calls()
     };
     assert!(total > 40, "the script makes {total} calls");
     for fault in (0..total).flat_map(|call| [Fault::DieBefore(call), Fault::DieAfter(call)]) {
         let (home, disk) = (Home::new(), FaultyDisk::default());
         disk.set(fault);
-        let acknowledged = script(&store_on(&disk, &home));
+        let acknowledged = script(&disk, &home);
         assert!(disk.is_dead(), "{fault:?}");
         check_prefix(&home, &acknowledged, &format!("{fault:?}"));
     }
 }
 
-/// Appends one after the other, in twos, forks, updates; returns what was acknowledged.
-fn script(store: &Store) -> Vec<String> {
+/// Creates, appends one after the other, changes metadata with one; returns what was acknowledged before death.
+fn script(disk: &FaultyDisk, home: &Home) -> Vec<String> {
+    let store = store_on(disk, home);
     let mut acknowledged = Vec::new();
     run(async {
         let Ok(session) = store.create(NewSession::default().id(session_id("s"))).await else { return };
-        for n in 1..=8 {
-            let Ok(ticket) = session.append(message(n)).await else { return };
-            match ticket.wait_for(Duration::from_millis(60)) {
-                Some(Ok(_)) => acknowledged.push(format!("u{n}")),
-                _ => return,
-            }
-            if n == 4 {
-                let change = session.append_and_save(message(100), |metadata| metadata.turn_count = 4).await;
-                match change.ok().and_then(|ticket| ticket.wait_for(Duration::from_millis(60))) {
-                    Some(Ok(_)) => acknowledged.push("u100".into()),
-                    _ => return,
-                }
+        for n in [1, 2, 3, 4, 100, 5, 6, 7, 8] {
+            let ticket = match n {
+                100 => session.append_and_save(message(100), |metadata| metadata.turn_count = 4).await,
+                _ => session.append(message(n)).await,
+            };
+            match ticket.ok().and_then(|ticket| done(disk, &ticket)) {
+                Some(()) => acknowledged.push(format!("u{n}")),
+                None => return,
             }
         }
     });
     acknowledged
+}
+
+/// Waits for an acknowledgement until the disk is dead, and a little longer.
+fn done(disk: &FaultyDisk, ticket: &rethread_store::Ticket) -> Option<()> {
+    loop {
+        let dead = disk.is_dead();
+        match ticket.wait_for(Duration::from_millis(20)) {
+            Some(result) => return result.ok().map(drop),
+            None if dead => return None,
+            None => {}
+        }
+    }
 }
 
 fn check_prefix(home: &Home, acknowledged: &[String], story: &str) {
@@ -149,6 +158,9 @@ fn d5_queues_are_bounded_and_one_stuck_log_never_stalls_another() {
     let store = Store::new(backend.clone(), Options { limits, ..Options::default() });
     let stuck = conversation(&store, "stuck", 0);
     let free = conversation(&store, "free", 0);
+    while store.health().queued > 0 {
+        std::thread::yield_now();
+    }
     backend.hang_on("stuck");
     let tickets: Vec<_> = (1..=8).map(|n| stuck.try_append(message(n)).unwrap()).collect();
     assert!(matches!(stuck.try_append(message(9)), Err(Error::Full(_))));
@@ -542,7 +554,7 @@ fn d16_a_crash_during_recovery_keeps_the_prefix_too() {
     for call in 0..40 {
         let (home, disk) = (Home::new(), FaultyDisk::default());
         disk.set(Fault::DieAfter(30));
-        let mut acknowledged = script(&store_on(&disk, &home));
+        let mut acknowledged = script(&disk, &home);
         let disk = FaultyDisk::default();
         disk.set(Fault::DieAfter(call));
         let store = store_on(&disk, &home);
@@ -552,7 +564,7 @@ fn d16_a_crash_during_recovery_keeps_the_prefix_too() {
             let n = [1, 2, 3, 4, 100, 5, 6, 7, 8][next - 1];
             if n != 100
                 && let Ok(ticket) = run(session.append(message(n)))
-                && let Some(Ok(_)) = ticket.wait_for(Duration::from_millis(60))
+                && done(&disk, &ticket).is_some()
             {
                 acknowledged = chain_of(&session).split_whitespace().map(str::to_owned).collect();
             }

@@ -83,6 +83,9 @@ struct End {
 impl Reader {
     /// Opens a bundle and reads its first line.
     pub(super) fn open(path: &Path, max_record: usize) -> Result<Self> {
+        if !std::fs::metadata(path).map_err(Error::io("open", path))?.is_file() {
+            return Err(bad(path, "it is not a plain file, and it has to be read twice"));
+        }
         let file = File::open(path).map_err(Error::io("open", path))?;
         let lines = Lines::new(BufReader::with_capacity(BUFFER, file), max_record.saturating_add(AROUND));
         let header = Header { session_id: SessionId::generate(), updated_at: None };

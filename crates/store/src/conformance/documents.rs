@@ -87,7 +87,6 @@ pub(super) async fn contended(backend: &dyn Backend) {
         one_wins(backend, &key(name)).await;
         nothing_is_lost(backend, &key(name)).await;
         never_in_part(backend, &key(name));
-        last_word(backend, &key(name)).await;
     }
 }
 
@@ -157,21 +156,6 @@ fn never_in_part(backend: &dyn Backend, name: &Key) {
         let whole = (0..ROUNDS).any(|round| *bytes == content(round));
         rule.check(whole, format!("{} bytes of no one put", bytes.len()));
     });
-}
-
-/// Whichever of the two came first, the one without an expectation has the last word.
-async fn last_word(backend: &dyn Backend, name: &Key) {
-    let rule = Rule("a put without expectation is not undone by one that expected the state before it");
-    for _ in 0..ROUNDS {
-        let before = done(rule, rule.ok(backend.put(name, b"before", Expect::Any).await));
-        let expect = Expect::Version(before);
-        let attempts = [(&b"any"[..], Expect::Any), (b"expected", expect)];
-        together(2, |thread| {
-            let (bytes, expect) = &attempts[thread];
-            rule.ok_in_turn(|| block_on(backend.put(name, bytes, expect.clone())))
-        });
-        rule.same(get(rule, backend, name).await.bytes, Bytes::from_static(b"any"));
-    }
 }
 
 /// Returns a document that must be there.

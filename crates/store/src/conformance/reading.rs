@@ -124,12 +124,14 @@ async fn page(rule: Rule, backend: &dyn Backend, log: &LogKey, from: usize, max_
     let rule = Rule("read never gives part of an atomic group");
     rule.same(given.last().map_or(0, |line| line.stamp().left), 0);
 
-    let rule = Rule("read gives more than one line or group only up to the size it was given");
-    let left = given.first().map_or(0, |line| line.stamp().left);
-    let size: usize = given.iter().map(|line| line.as_bytes().len()).sum();
+    let rule = Rule("read stops once it holds the size it was given");
+    let last =
+        given.iter().rposition(|line| line.stamp().left == 0 && line.stamp().position < chunk.next - 1);
+    let before: usize =
+        given[..last.map_or(0, |last| last + 1)].iter().map(|line| line.as_bytes().len()).sum();
     rule.check(
-        given.len() as u64 <= left + 1 || size <= max_bytes,
-        format!("{size} bytes in {} lines with {max_bytes} bytes", given.len()),
+        before < max_bytes.max(1),
+        format!("{before} bytes and one more in {} lines with {max_bytes} bytes", given.len()),
     );
 
     let rule = Rule("read says where to go on: after its last line, or where it began");

@@ -109,10 +109,10 @@ pub(crate) fn list(disk: &dyn Disk, root: &Path, after: Option<&str>, limit: usi
             }
             let path = folder.join(rest);
             let stat = disk.stat(&path).map_err(Error::io("look at", &path))?;
-            listed.push(Listed { name, change: String::new(), modified: super::timestamp(stat.modified) });
             if listed.len() == limit {
                 return Ok(listed);
             }
+            listed.push(Listed { name, change: String::new(), modified: super::timestamp(stat.modified) });
         }
     }
     Ok(listed)

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::disk::{Disk, Open, read_range, write_all_at};
+use super::disk::{Disk, Open, Stat, read_range, write_all_at};
 use super::lock::LockFile;
 use super::quarantine::make_folder;
 use crate::backend::{Document, Expect, Key, Listed, Put, Version};
@@ -127,8 +127,6 @@ pub(crate) fn list(disk: &dyn Disk, root: &Path, after: Option<&str>, limit: usi
 
 /// Removes temporary files whose process died.
 pub(crate) fn sweep(disk: &dyn Disk, root: &Path) -> Result<u64> {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let oldest = now.saturating_sub(ABANDONED).as_nanos() as i128;
     let sessions = root.join("sessions");
     let mut folders = vec![root.to_owned(), root.join("memory")];
     folders.extend(names(disk, &sessions)?.into_iter().map(|name| sessions.join(name)));
@@ -137,12 +135,18 @@ pub(crate) fn sweep(disk: &dyn Disk, root: &Path) -> Result<u64> {
         for name in names(disk, &folder)? {
             let path = folder.join(&name);
             let temporary = name.starts_with('.') && name.ends_with(".tmp");
-            if temporary && disk.stat(&path).is_ok_and(|stat| stat.modified < oldest) {
+            if temporary && disk.stat(&path).is_ok_and(|stat| is_abandoned(&stat)) {
                 swept += u64::from(remove(disk, &path)?);
             }
         }
     }
     Ok(swept)
+}
+
+/// Returns whether nobody can still be at work on this.
+pub(crate) fn is_abandoned(stat: &Stat) -> bool {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    stat.modified < now.saturating_sub(ABANDONED).as_nanos() as i128
 }
 
 fn names(disk: &dyn Disk, folder: &Path) -> Result<Vec<String>> {

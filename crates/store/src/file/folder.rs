@@ -83,15 +83,11 @@ impl Folder {
         })
     }
 
-    /// Runs something while no process writes to this session; open logs are forgotten, since it may replace them.
+    /// Runs something while no process writes to this session.
     pub(crate) fn exclusively<T>(&self, patience: Duration, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.locked(patience, |_, logs, _| {
-            *logs = Default::default();
-            work()
-        })
+        self.locked(patience, |_, _, _| work())
     }
 
-    /// Returns whether something written here is not durable yet, so that the folder must stay open.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

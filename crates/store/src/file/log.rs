@@ -137,7 +137,8 @@ impl LogFile {
         found: &mut Vec<Damage>,
         quarantine: &Quarantine,
     ) -> Result<()> {
-        let last = read_range(&*self.file, self.length.saturating_sub(1), self.length).map_err(self.at("read"))?;
+        let last =
+            read_range(&*self.file, self.length.saturating_sub(1), self.length).map_err(self.at("read"))?;
         self.torn = last.first().is_some_and(|&byte| byte != b'\n');
         let Some(damage) = tail.tail(self.length) else {
             return Ok(());
@@ -234,6 +235,9 @@ impl LogFile {
     /// Writes a batch with one call, or leaves the file as it was.
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let mut written = 0;
+        if bytes.is_empty() {
+            return Ok(());
+        }
         let failed = loop {
             match self.file.append(&bytes[written..]) {
                 Ok(0) => break Some(std::io::ErrorKind::WriteZero.into()),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::disk::Disk;
+use super::disk::{Disk, DiskFile, read_range};
 use super::scan::{self, Assembler};
 use super::segment::{self, Segment};
 use crate::backend::{Chunk, From, LogName, Position};
@@ -14,7 +14,22 @@ pub(crate) struct Bookmark {
     pub(crate) next: Position,
     segment: u32,
     inode: u64,
+    /// When the file was last written, as of the look before the read.
+    modified: i128,
+    length: u64,
     offset: u64,
+    /// The end of the record before: inode numbers are used again, so they alone prove nothing.
+    seal: Seal,
+}
+
+type Seal = [u8; 12];
+
+fn seal(file: &dyn DiskFile, offset: u64) -> Seal {
+    let mut seal = Seal::default();
+    if let Ok(bytes) = read_range(file, offset.saturating_sub(seal.len() as u64), offset) {
+        seal[..bytes.len()].copy_from_slice(&bytes);
+    }
+    seal
 }
 
 /// Reads part of a log.
@@ -70,29 +85,39 @@ fn read_on(
         let at = |action| Error::io(action, place(segment.number));
         let stat = segment.file.stat().map_err(at("look at"))?;
         let end = segment.end.unwrap_or(stat.length).min(stat.length);
-        let start = match bookmark {
-            Some(mark)
-                if mark.next == chunk.next && mark.segment == segment.number && mark.inode == stat.inode =>
-            {
-                mark.offset.min(end)
-            }
-            _ => scan::locate(&*segment.file, segment.start, end, chunk.next).map_err(at("read"))?,
-        };
+        let known = bookmark.filter(|mark| {
+            let same = mark.segment == segment.number && mark.inode == stat.inode && mark.offset <= end;
+            same && mark.next == chunk.next && mark.seal == seal(&*segment.file, mark.offset)
+        });
         let name = segment::file_name(log, segment.number);
-        let mut found = Assembler::new(name, Some(chunk.next), start);
+        let mut found = match known {
+            Some(mark) => Assembler::new(name, Some(chunk.next), mark.offset),
+            None => {
+                let start =
+                    scan::locate(&*segment.file, segment.start, end, chunk.next).map_err(at("read"))?;
+                Assembler::searching(name, chunk.next, start)
+            }
+        };
+        let start = found.good_end;
         let stopped = scan::scan(&*segment.file, start, end, max_bytes.saturating_sub(size), &mut found)
             .map_err(at("read"))?;
         size += found.size;
         chunk.next = found.next().unwrap_or(chunk.next);
         chunk.tail = if stopped == found.good_end && stopped < end { None } else { found.tail(end) };
+        // Without a record it is not certain that this is where the position will be.
+        if known.is_some() || !found.lines.is_empty() {
+            mark = Some(Bookmark {
+                next: chunk.next,
+                segment: segment.number,
+                inode: stat.inode,
+                modified: stat.modified,
+                length: stat.length,
+                offset: found.good_end,
+                seal: seal(&*segment.file, found.good_end),
+            });
+        }
         chunk.lines.append(&mut found.lines);
         chunk.damage.append(&mut found.damage);
-        mark = Some(Bookmark {
-            next: chunk.next,
-            segment: segment.number,
-            inode: stat.inode,
-            offset: found.good_end,
-        });
         if size >= max_bytes {
             break;
         }
@@ -108,7 +133,9 @@ fn end_of(segment: &Segment, place: impl Fn(u32) -> std::path::PathBuf) -> Resul
 /// Returns whether the log still ends where a reader stopped.
 pub(crate) fn is_still_there(disk: &dyn Disk, folder: &Path, log: LogName, bookmark: Bookmark) -> bool {
     let path = segment::path(folder, log, bookmark.segment);
-    let unchanged =
-        disk.stat(&path).is_ok_and(|stat| stat.inode == bookmark.inode && stat.length == bookmark.offset);
+    let unchanged = disk.stat(&path).is_ok_and(|stat| {
+        let seen = (stat.inode, stat.length, stat.modified);
+        seen == (bookmark.inode, bookmark.length, bookmark.modified) && stat.length == bookmark.offset
+    });
     unchanged && disk.stat(&segment::path(folder, log, bookmark.segment + 1)).is_err()
 }

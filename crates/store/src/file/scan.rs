@@ -17,6 +17,8 @@ pub(crate) struct Assembler {
     file: String,
     /// The position to come; unknown before the first line of a scan that began somewhere in the middle.
     next: Option<Position>,
+    /// The scan began before the position that is wanted: what comes before it is no damage.
+    searching: bool,
     group: Vec<Line>,
     group_at: u64,
     bad: Option<(u64, u64, Flaw)>,
@@ -33,6 +35,11 @@ pub(crate) struct Assembler {
 impl Assembler {
     pub(crate) fn new(file: String, next: Option<Position>, start: u64) -> Self {
         Self { file, next, good_end: start, ..Self::default() }
+    }
+
+    /// Starts somewhere before a position, for instance in the middle of its group.
+    pub(crate) fn searching(file: String, position: Position, start: u64) -> Self {
+        Self { searching: true, ..Self::new(file, Some(position), start) }
     }
 
     /// Returns the position to come.
@@ -82,6 +89,10 @@ impl Assembler {
             self.void_group(offset);
         }
         let expected = self.next.unwrap_or(position);
+        if position < expected && self.searching && self.bad.is_none() {
+            self.good_end = end;
+            return;
+        }
         if position < expected {
             self.mark_bad(offset, end, Flaw::Misplaced);
             return;
@@ -95,6 +106,7 @@ impl Assembler {
     }
 
     fn finish_group(&mut self, end: u64) {
+        self.searching = false;
         for line in self.group.drain(..) {
             self.next = Some(line.stamp().position + 1);
             self.size += line.as_bytes().len();

@@ -67,8 +67,7 @@ impl Arriving {
         }
         let created = Placement { entry: with_arrival(&created.entry, arrival)?, ..created };
         if there.next > 0 {
-            store.inner.backend.remove(&Target::Session(id.clone())).await?;
-            store.inner.writer.forget(&id);
+            clear(store, &id, &there).await?;
         }
         let mut outgoing = Outgoing::default();
         let first = outgoing.place(created);
@@ -133,8 +132,7 @@ impl Arriving {
     /// Writes the rest, the conversation's last record after everything else, and with it the session is there.
     pub(crate) async fn finish(mut self) -> Result<()> {
         if let Err(error) = self.finish_writing().await {
-            self.abandon().await;
-            return Err(error);
+            return Err(self.abandon(error).await);
         }
         self.store.inner.writer.forget(&self.id);
         // Only a cache; whoever misses it reads the log.
@@ -172,17 +170,21 @@ impl Arriving {
         }
     }
 
-    /// Clears away what was written so far, as well as that is possible: nobody sees it either way.
-    pub(crate) async fn abandon(self) {
+    /// Clears away what was written so far, as well as that is possible, and returns why: nobody sees it either way.
+    pub(crate) async fn abandon(self, error: Error) -> Error {
+        self.store.inner.writer.forget(&self.id);
+        if matches!(error, Error::Gone(_)) {
+            // Somebody else took the id over; what is there now is not ours to remove.
+            return error;
+        }
         let backend = &self.store.inner.backend;
         let log = LogKey::new(self.id.clone(), LogName::Messages);
         let there = backend.read(&log, From::Position(0), 1).await;
-        // Another import may have cleared it away meanwhile and be writing its own.
-        let ours = there.is_ok_and(|chunk| chunk.lines.first() == Some(&self.first));
-        if ours {
+        if there.is_ok_and(|chunk| chunk.lines.first() == Some(&self.first)) {
+            // Should this fail too, the next import or `gc` does it.
             let _ = backend.remove(&Target::Session(self.id.clone())).await;
         }
-        self.store.inner.writer.forget(&self.id);
+        error
     }
 }
 
@@ -201,6 +203,23 @@ impl Outgoing {
         self.lines.push(line.clone());
         line
     }
+}
+
+/// Clears away what an import left that has not ended.
+///
+/// It may not be dead, only slow. A record in the place of its next one ends it for certain: if ours is in, its last
+/// one never will be; if not, it goes on, and the id is taken.
+async fn clear(store: &Store, id: &SessionId, left: &Fold) -> Result<()> {
+    let entry = Note::Purging { at: Timestamp::now() }.to_entry()?;
+    let (Leaf { position: parent, depth }, log) = (left.leaf, LogKey::new(id.clone(), LogName::Messages));
+    let mut outgoing = Outgoing { next: left.next, ..Outgoing::default() };
+    let line = outgoing.place(Placement { kind: Kind::Note, parent, depth, entry });
+    match write(store, &log, left.next, &[line]).await? {
+        Append::Done { .. } => store.inner.backend.remove(&Target::Session(id.clone())).await?,
+        Append::Moved { .. } => return Err(Error::SessionExists(id.clone())),
+    };
+    store.inner.writer.forget(id);
+    Ok(())
 }
 
 async fn write(store: &Store, log: &LogKey, at: Position, lines: &[Line]) -> Result<Append> {

@@ -22,6 +22,18 @@ const ID: [&str; 3] = ["session_id", "id", "sessionId"];
 /// What follows from the log itself, or has a place of its own.
 const DERIVED: [&str; 6] =
     ["created_at", "updated_at", "first_prompt", "message_count", "entry_count", "trashed_at"];
+/// What an older store left empty where it had nothing to say.
+const OPTIONAL: [&str; 9] = [
+    "project",
+    "cwd",
+    "model",
+    "provider",
+    "name",
+    "exit_reason",
+    "agent_name",
+    "parent_id",
+    "fork_message_id",
+];
 
 /// A session's folder.
 #[derive(Debug)]
@@ -73,7 +85,7 @@ impl Source {
         let first_entry = || Entry::parse(first?).ok()?.timestamp();
         let created_at = created_at.or_else(first_entry).or(modified).or(self::modified(folder));
         DERIVED.iter().for_each(|name| drop(metadata.remove(*name)));
-        metadata.retain(|_, value| value.as_str() != Some("") && !value.is_null());
+        metadata.retain(|name, value| value.as_str() != Some("") || !OPTIONAL.contains(&name.as_str()));
         place_in_project(&mut metadata);
         Ok(Self {
             folder: folder.to_owned(),

@@ -104,11 +104,17 @@ fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) ->
             }
             Draft::CopiesEnd => {
                 let end = lane().position;
-                Some((Kind::Note, Note::Materialized { at: Timestamp::now(), end }.to_entry_after(head.entry_at)?, None))
+                Some((
+                    Kind::Note,
+                    Note::Materialized { at: Timestamp::now(), end }.to_entry_after(head.entry_at)?,
+                    None,
+                ))
             }
-            Draft::Leaf(leaf) => {
-                Some((Kind::Note, Note::Leaf { at: Timestamp::now() }.to_entry_after(head.entry_at)?, Some(*leaf)))
-            }
+            Draft::Leaf(leaf) => Some((
+                Kind::Note,
+                Note::Leaf { at: Timestamp::now() }.to_entry_after(head.entry_at)?,
+                Some(*leaf),
+            )),
             Draft::Change(change) => changed(head, change)?.map(|entry| (Kind::Note, entry, None)),
         });
     }

@@ -41,9 +41,6 @@ impl Head {
         };
         if let Some(line) = chunk.lines.last() {
             head.apply(line);
-            if head.entry_at.is_some() {
-                head.entry_at = backend.stat(&log.session).await?.map(|listed| listed.modified);
-            }
             if !tells_all(line) {
                 head.ensure_fold(backend, log).await?;
             }

@@ -76,6 +76,10 @@ impl Operation {
         self.drafts.is_empty()
     }
 
+    pub(crate) fn has_note(&self) -> bool {
+        self.drafts.iter().any(|draft| !matches!(draft, Draft::Entry(_) | Draft::Copy(_)))
+    }
+
     pub(crate) fn needs_fold(&self) -> bool {
         self.nonce.is_some() || self.drafts.iter().any(|draft| matches!(draft, Draft::Change(_)))
     }

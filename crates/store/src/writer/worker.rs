@@ -12,6 +12,8 @@ use super::queue::Batch;
 /// How often a batch is composed anew because others were faster, before it goes back to the queue.
 const ATTEMPTS: usize = 100;
 
+const READ_AHEAD: usize = 1 << 20;
+
 /// What became of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
@@ -52,6 +54,12 @@ pub(crate) async fn write(
             && let Err(error) = head.ensure_fold(backend, log).await
         {
             return outcome.failed(operations, None, error);
+        }
+        if head.entry_at.is_some() && operations.iter().any(Operation::has_note) {
+            // The log's own time is when its last entry was written, and the note is about to change it.
+            if let Ok(Some(listed)) = backend.stat(&log.session).await {
+                head.entry_at = Some(listed.modified);
+            }
         }
         let expected = head.clone();
         let retried = composed.is_some();
@@ -191,8 +199,15 @@ async fn moved(
 }
 
 async fn is_there(backend: &dyn Backend, log: &LogKey, composed: &Composed) -> Result<bool> {
-    let size = composed.lines.iter().map(|line| line.as_bytes().len()).sum();
-    let there = backend.read(log, From::Position(composed.at), size).await?.lines;
-    Ok(there.len() >= composed.lines.len()
-        && there.iter().zip(&composed.lines).all(|(one, other)| one == other))
+    let (mut from, mut rest) = (composed.at, composed.lines.as_slice());
+    while !rest.is_empty() {
+        let there = backend.read(log, From::Position(from), READ_AHEAD).await?;
+        let count = there.lines.len().min(rest.len());
+        if count == 0 || there.lines[..count] != rest[..count] {
+            return Ok(false);
+        }
+        from = there.next;
+        rest = &rest[count..];
+    }
+    Ok(true)
 }
