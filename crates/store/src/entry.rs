@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -25,11 +26,21 @@ pub const MAX_DEPTH: usize = 127;
 /// assert_eq!(entry.id().as_str(), "u-1");
 /// # Ok::<(), rethread_store::Error>(())
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Entry {
     bytes: Bytes,
     id: EntryId,
+    /// When it says it was made, once that was looked for.
+    timestamp: Option<Option<Timestamp>>,
 }
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.bytes, &self.id) == (&other.bytes, &other.id)
+    }
+}
+
+impl Eq for Entry {}
 
 impl Entry {
     /// Takes one JSON object on one line; white space around it is dropped, within it kept.
@@ -51,7 +62,8 @@ impl Entry {
             return Err(Error::BadEntry(format!("nested more than {MAX_DEPTH} levels deep")));
         }
         let id = envelope.id().unwrap_or_else(EntryId::generate);
-        Ok(Self { bytes, id })
+        let timestamp = Some(envelope.timestamp());
+        Ok(Self { bytes, id, timestamp })
     }
 
     /// Serialises a value that becomes a JSON object.
@@ -61,7 +73,7 @@ impl Entry {
 
     /// Wraps bytes that were an entry when they were stored, and whose checksum was just verified.
     pub(crate) fn trusted(bytes: Bytes, id: EntryId) -> Self {
-        Self { bytes, id }
+        Self { bytes, id, timestamp: None }
     }
 
     /// Returns the same entry under another id.
@@ -91,9 +103,8 @@ impl Entry {
     }
 
     /// Returns when the entry says it was made, if it says so.
-    pub fn timestamp(&self) -> Option<jiff::Timestamp> {
-        let envelope: Envelope = serde_json::from_slice(&self.bytes).ok()?;
-        serde_json::from_str::<String>(envelope.timestamp?.get()).ok()?.parse().ok()
+    pub fn timestamp(&self) -> Option<Timestamp> {
+        self.timestamp.unwrap_or_else(|| timestamp_of(&self.bytes))
     }
 }
 
@@ -144,6 +155,15 @@ impl Envelope<'_> {
         let text = |raw: &RawValue| serde_json::from_str::<String>(raw.get()).ok()?.parse().ok();
         self.uuid.and_then(text).or_else(|| self.id.and_then(text))
     }
+
+    fn timestamp(&self) -> Option<Timestamp> {
+        serde_json::from_str::<Cow<'_, str>>(self.timestamp?.get()).ok()?.parse().ok()
+    }
+}
+
+/// Returns the time that a JSON object says it was made.
+pub(crate) fn timestamp_of(json: &[u8]) -> Option<Timestamp> {
+    serde_json::from_slice::<Envelope>(json).ok()?.timestamp()
 }
 
 fn trimmed(bytes: Bytes) -> Bytes {

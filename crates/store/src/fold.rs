@@ -147,7 +147,7 @@ impl Fold {
             Kind::Entry => {
                 self.leaf = Leaf { position: Some(stamp.position), depth: stamp.depth };
                 self.metadata.entry_count += 1;
-                self.apply_entry(&line.entry());
+                self.apply_entry(line);
             }
             Kind::Copy => self.metadata.entry_count += 1,
             Kind::Note => {
@@ -176,8 +176,8 @@ impl Fold {
         }
     }
 
-    fn apply_entry(&mut self, entry: &Entry) {
-        match entry.timestamp() {
+    fn apply_entry(&mut self, line: &Line) {
+        match line.timestamp() {
             Some(at) => {
                 self.metadata.updated_at = at;
                 self.timeless = false;
@@ -185,7 +185,7 @@ impl Fold {
             None => self.timeless = true,
         }
         if self.metadata.first_prompt.is_none() {
-            self.metadata.first_prompt = prompt_of(entry);
+            self.metadata.first_prompt = prompt_of(&line.entry());
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::backend::{From, Key, LogKey, LogName, Space, Target};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fold::Fold;
 use crate::id::{BlobId, SessionId};
 use crate::repair::Mode;
@@ -33,10 +33,12 @@ impl Default for Cleaning {
 }
 
 /// What was, or would be, cleared away.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Cleaned {
     /// Sessions purged, or whose interrupted purge was finished.
     pub purged: Vec<SessionId>,
+    /// Sessions whose purge did not succeed, and why; they are as they were.
+    pub failed: Vec<(SessionId, Error)>,
     /// Content removed.
     pub blobs: Vec<BlobId>,
     /// Leftovers of interrupted operations.
@@ -66,8 +68,11 @@ impl Store {
             live.push(session);
         }
         if cleaning.mode == Mode::Apply {
-            for session in &cleaned.purged {
-                self.purge(session).await?;
+            for session in std::mem::take(&mut cleaned.purged) {
+                match self.purge(&session).await {
+                    Ok(_) => cleaned.purged.push(session),
+                    Err(error) => cleaned.failed.push((session, error)),
+                }
             }
             cleaned.leftovers = backend.sweep().await?;
         }

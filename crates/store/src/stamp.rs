@@ -8,9 +8,10 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 
 use bytes::Bytes;
+use jiff::Timestamp;
 
 use crate::backend::Position;
-use crate::entry::Entry;
+use crate::entry::{Entry, timestamp_of};
 use crate::id::EntryId;
 
 const OPENING: &[u8] = b"\"_rt\":\"";
@@ -70,13 +71,23 @@ pub struct Stamp {
 }
 
 /// One record as it is stored: a JSON object on one line, stamped, without its newline.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Line {
     bytes: Bytes,
     stamp: Stamp,
     /// Where the stamp's member begins, comma included.
     body_end: usize,
+    /// When the entry says it was made, if it was looked at before it was stamped.
+    timestamp: Option<Option<Timestamp>>,
 }
+
+impl PartialEq for Line {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Line {}
 
 impl Line {
     /// Stamps an entry.
@@ -101,13 +112,13 @@ impl Line {
         text.clear();
         let _ = write!(text, "{checksum:08x}\"}}");
         bytes.extend_from_slice(text.as_bytes());
-        Self { bytes: bytes.into(), stamp, body_end: close }
+        Self { bytes: bytes.into(), stamp, body_end: close, timestamp: Some(entry.timestamp()) }
     }
 
     /// Reads a stored line back, or says what is wrong with it.
     pub fn parse(bytes: Bytes) -> Result<Self, Flaw> {
         let (stamp, body_end) = parse_stamp(&bytes)?;
-        Ok(Self { bytes, stamp, body_end })
+        Ok(Self { bytes, stamp, body_end, timestamp: None })
     }
 
     /// Returns the line as it is stored, stamp included.
@@ -127,6 +138,12 @@ impl Line {
         body.extend_from_slice(&self.bytes[..self.body_end]);
         body.push(b'}');
         body.into()
+    }
+
+    /// Returns when the entry says it was made, if it says so.
+    pub(crate) fn timestamp(&self) -> Option<Timestamp> {
+        // The stamp is one more member of the same object, so there is no need to take it off first.
+        self.timestamp.unwrap_or_else(|| timestamp_of(&self.bytes))
     }
 
     /// Returns the record as an entry.

@@ -1,6 +1,6 @@
 //! Looking at every byte of a session: what is whole, what is not, and where.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use crate::backend::{Chunk, Damage, From, Key, LogKey, LogName, Position};
@@ -194,6 +194,7 @@ struct Check {
     contents: Contents,
     fold: Fold,
     depths: HashMap<Position, u64>,
+    notes: HashSet<Position>,
     ids: HashMap<EntryId, Position>,
 }
 
@@ -204,12 +205,14 @@ impl Check {
             contents: HashMap::new(),
             fold: Fold::empty(id),
             depths: HashMap::new(),
+            notes: HashSet::new(),
             ids: HashMap::new(),
         }
     }
 
     fn begin(&mut self) {
         self.depths.clear();
+        self.notes.clear();
         self.ids.clear();
     }
 
@@ -218,10 +221,14 @@ impl Check {
         let position = stamp.position;
         self.report.records += 1;
         self.contents.insert((log, position), BlobId::of(&line.body()));
-        let depth_of = |parent: Position| self.depths.get(&parent).copied();
+        let follows = |parent: Position, depth: u64| match self.depths.get(&parent) {
+            Some(found) => *found == depth,
+            // One that cannot be read is damage, and reported as that.
+            None => parent < position && !self.notes.contains(&parent),
+        };
         let placed = match (stamp.kind, stamp.parent) {
-            (Kind::Note, Some(parent)) => depth_of(parent) == Some(stamp.depth),
-            (_, Some(parent)) => depth_of(parent).is_some_and(|depth| depth + 1 == stamp.depth),
+            (Kind::Note, Some(parent)) => follows(parent, stamp.depth),
+            (_, Some(parent)) => stamp.depth > 0 && follows(parent, stamp.depth - 1),
             (Kind::Note, None) => true,
             // Without a parent it is a root, or follows an inherited entry.
             (Kind::Entry, None) => stamp.depth == 1 || self.inherited_depth() + 1 >= stamp.depth,
@@ -238,8 +245,11 @@ impl Check {
         {
             self.report.problems.push(Problem::SameId { id: stamp.id.clone(), first, second: position });
         }
-        if stamp.kind == Kind::Note && matches!(Note::read(&line.body()), Note::Lost { .. }) {
-            self.report.lost += 1;
+        if stamp.kind == Kind::Note {
+            match Note::read(&line.body()) {
+                Note::Lost { .. } => self.report.lost += 1,
+                _ => drop(self.notes.insert(position)),
+            }
         }
         if log == LogName::Messages {
             self.fold.apply(line);

@@ -329,6 +329,21 @@ fn an_import_that_fails_at_any_call_leaves_no_session() {
     }
 }
 
+#[test]
+fn a_session_without_entries_is_not_there_before_its_transcript_is() {
+    let store = memory();
+    let session = run(store.create(NewSession::default().id(session_id("s")))).unwrap();
+    run(run(session.append_transcript(message(1))).unwrap().into_future()).unwrap();
+    let first = export(&store, session.id());
+    let bundle = Bundle::new(&first);
+    every_call(Failure::ForGood, |store| {
+        run(store.import_bundle(&bundle.path(), None))?;
+        let again = records(&export(store, session.id()));
+        assert!(records(&first).iter().all(|line| again.contains(line)));
+        Ok(())
+    });
+}
+
 /// Imports with a failure at each call that changes something, until none is left to fail. Checks after each that
 /// there is nothing to be seen and that the next try succeeds. Returns how many calls an import makes.
 pub(crate) fn every_call(how: Failure, import: impl Fn(&Store) -> Result<()>) -> usize {
@@ -433,7 +448,7 @@ fn of_two_imports_at_once_one_gets_through_whole_or_none_does() {
     run(run(session.append(message(3))).unwrap().into_future()).unwrap();
     let first = export(&store, session.id());
     let bundle = Bundle::new(&first);
-    for round in 0..200 {
+    for round in 0..10 {
         let home = Home::new();
         let import = || run(home.open().import_bundle(&bundle.path(), None));
         let done = std::thread::scope(|scope| {

@@ -1,6 +1,7 @@
 //! The store, seen from outside.
 
 mod bundle;
+mod care;
 mod checklist;
 mod conformance;
 mod faulty_disk;
@@ -8,6 +9,8 @@ mod forks;
 mod hanging;
 mod import;
 mod kit;
+mod model;
+mod older_faults;
 mod promises;
 mod recorder;
 mod torn;

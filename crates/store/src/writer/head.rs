@@ -84,7 +84,7 @@ impl Head {
         match stamp.kind {
             Kind::Entry => {
                 self.leaf = Leaf { position: Some(stamp.position), depth: stamp.depth };
-                let dated = line.entry().timestamp().is_some();
+                let dated = line.timestamp().is_some();
                 self.entry_at = (!dated).then(Timestamp::now);
             }
             Kind::Copy => {}

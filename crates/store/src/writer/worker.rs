@@ -41,6 +41,7 @@ pub(crate) async fn write(
 ) -> Outcome {
     let Batch { mut operations, mut composed } = batch;
     let mut outcome = Outcome { unsynced, ..Outcome::default() };
+    let mut fresh = head.is_none();
     let mut head = match head {
         Some(head) => head,
         None => match load(backend, log).await {
@@ -70,6 +71,15 @@ pub(crate) async fn write(
             }
             None => compose(log, &mut head, &mut operations),
         };
+        if !fresh && !retried && lines.outcomes.iter().any(Result::is_err) {
+            // Nobody is refused on hearsay: the session may have been restored, or purged and begun again.
+            fresh = true;
+            match load(backend, log).await {
+                Ok(loaded) => head = loaded,
+                Err(error) => return outcome.failed(operations, None, error),
+            }
+            continue;
+        }
         if lines.lines.is_empty() {
             outcome.head = Some(head);
             outcome.finish(backend, log, operations, lines, durability).await;

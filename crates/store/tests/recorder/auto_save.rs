@@ -76,7 +76,7 @@ fn dropping_a_recorder_saves_what_was_pending() {
 #[test]
 fn a_save_is_not_put_off_for_ever_by_newer_ones() {
     let (_, store) = moody_store();
-    let recorder = begin(&store, quiet(50));
+    let recorder = begin(&store, quiet(150));
     let started = Instant::now();
     let saved = || run(recorder.session().messages()).unwrap().records.len();
     for count in 1.. {
@@ -106,6 +106,23 @@ fn only_one_save_runs_at_a_time_and_nothing_is_doubled_by_a_full_disk() {
     assert_eq!(run(recorder.session().messages()).unwrap().records.len(), 40);
     assert_eq!(run(recorder.session().metadata()).unwrap().entry_count, 40);
     assert_eq!((recorder.lost(), recorder.problem().is_none()), (0, true));
+}
+
+// A save that looks while entries are stuck in the store's queue does not see them, and adds them once more.
+#[test]
+fn a_save_waits_for_entries_that_are_stuck() {
+    let (backend, store) = moody_store();
+    let recorder = begin(&store, quiet(1));
+    backend.set(Mood::Fails(LogName::Messages, no_space()));
+    (1..=3).for_each(|n| drop(recorder.persist(message(n))));
+    eventually("the problem shows", || recorder.problem().is_some());
+    recorder.auto_save(messages(4), |_| {});
+    std::thread::sleep(Duration::from_millis(100));
+    recorder.persist(message(5));
+
+    backend.set(Mood::Good);
+    run(recorder.flush()).unwrap();
+    assert_eq!(chain_of(recorder.session()), "u1 u2 u3 u4 u5");
 }
 
 #[test]
