@@ -9,8 +9,9 @@ use crate::error::{Error, Result};
 use crate::fold::Fold;
 use crate::id::SessionId;
 use crate::metadata::Metadata;
+use crate::resume::Scope;
 use crate::session::Session;
-use crate::store::{Scope, Store, canonical, project_of};
+use crate::store::{Store, canonical, project_of};
 
 /// After how many records a cached fold is worth writing again.
 const STALE: u64 = 64;

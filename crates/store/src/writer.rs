@@ -8,9 +8,9 @@ mod compose;
 mod head;
 mod operation;
 mod queue;
+mod state;
 mod worker;
 
-use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -19,17 +19,13 @@ use event_listener::{Event as Signal, listener};
 
 pub(crate) use self::head::Lane;
 pub(crate) use self::operation::{Change, Draft, Operation, Patience};
-use self::queue::{Batch, Queue};
+use self::queue::Queue;
+use self::state::{Job, State, trouble};
 use crate::backend::{Backend, Durability, LogKey, LogName};
 use crate::error::{Error, Result};
-use crate::health::{Event, Health, Trouble};
+use crate::health::{Event, Health};
 use crate::id::SessionId;
 use crate::ticket::Ticket;
-
-/// How long written records may stay unsynced.
-const SYNC_WITHIN: Duration = Duration::from_millis(900);
-/// How many logs are remembered when nothing happens on them.
-const MAX_IDLE: usize = 1024;
 
 /// How much may wait, how many threads write, and what an acknowledgement means.
 #[derive(Clone, Debug)]
@@ -68,24 +64,6 @@ struct Shared {
     work: Condvar,
     /// There is room in a queue.
     room: Signal,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    queues: HashMap<LogKey, Queue>,
-    ready: VecDeque<LogKey>,
-    /// Logs that are parked or not synced: the only ones a clock matters to.
-    watched: HashSet<LogKey>,
-    bytes: usize,
-    threads: usize,
-    idle_threads: usize,
-    /// No more operations are accepted.
-    closing: bool,
-    /// Threads end when they have nothing to do.
-    ending: bool,
-    subscribers: Vec<async_channel::Sender<Event>>,
-    /// Sessions whose cached metadata is older than their log.
-    touched: HashSet<SessionId>,
 }
 
 impl Writer {
@@ -454,138 +432,5 @@ impl Shared {
             }
         }
         first
-    }
-}
-
-enum Job {
-    Write { head: Option<head::Head>, batch: Batch, unsynced: bool },
-    Sync,
-}
-
-impl State {
-    /// Puts a log into the line of those with work, unless it is owned, parked or there already.
-    fn make_ready(&mut self, log: &LogKey) {
-        if let Some(queue) = self.queues.get_mut(log)
-            && queue.has_work()
-            && !queue.owned
-            && !queue.listed
-            && queue.parked_until.is_none()
-        {
-            queue.listed = true;
-            self.ready.push_back(log.clone());
-        }
-    }
-
-    fn next_job(&mut self, max_bytes: usize) -> Option<(LogKey, Job)> {
-        self.wake_parked();
-        if let Some(log) = self.ready.pop_front() {
-            let queue = self.queues.get_mut(&log)?;
-            queue.listed = false;
-            queue.owned = true;
-            let batch = queue.stuck.take().unwrap_or_else(|| queue.take_batch(max_bytes));
-            let job = Job::Write { head: queue.head.take(), batch, unsynced: queue.unsynced.is_some() };
-            return Some((log, job));
-        }
-        let now = Instant::now();
-        let due = |queue: &Queue| {
-            let free = !queue.owned && !queue.has_work() && queue.parked_until.is_none();
-            free && queue.unsynced.is_some_and(|since| since + SYNC_WITHIN <= now)
-        };
-        let log = self.watched.iter().find(|log| self.queues.get(log).is_some_and(due))?.clone();
-        self.queues.get_mut(&log)?.owned = true;
-        Some((log, Job::Sync))
-    }
-
-    fn wake_parked(&mut self) {
-        let now = Instant::now();
-        let due = |queue: &Queue| queue.parked_until.is_some_and(|until| until <= now) && !queue.owned;
-        let due = |log: &&LogKey| self.queues.get(log).is_some_and(due);
-        let logs: Vec<LogKey> = self.watched.iter().filter(due).cloned().collect();
-        for log in logs {
-            if let Some(queue) = self.queues.get_mut(&log) {
-                queue.parked_until = None;
-            }
-            self.make_ready(&log);
-        }
-    }
-
-    fn next_alarm(&self) -> Option<Instant> {
-        let alarm = |queue: &Queue| {
-            let sync = queue.unsynced.map(|since| since + SYNC_WITHIN);
-            if queue.owned { None } else { queue.parked_until.or(sync) }
-        };
-        self.watched.iter().filter_map(|log| self.queues.get(log).and_then(alarm)).min()
-    }
-
-    fn watch(&mut self, log: &LogKey) {
-        let timed = |queue: &Queue| queue.parked_until.is_some() || queue.unsynced.is_some();
-        if self.queues.get(log).is_some_and(timed) {
-            self.watched.insert(log.clone());
-        } else {
-            self.watched.remove(log);
-        }
-    }
-
-    fn recovered(&mut self, log: &LogKey) {
-        let Some(queue) = self.queues.get_mut(log) else {
-            return;
-        };
-        if queue.failing.take().is_some_and(|failing| failing.announced) {
-            self.tell(Event::Recovered(log.clone()));
-        }
-    }
-
-    fn failed(&mut self, log: &LogKey, error: Error) {
-        let Some(queue) = self.queues.get_mut(log) else {
-            return;
-        };
-        let first = queue.note_failure(error);
-        let Some(failing) = queue.trouble().cloned() else {
-            return;
-        };
-        // Who waits for a call to return learns now that it cannot; other records stay.
-        queue.tell_impatient(&failing.error);
-        if first {
-            let Some(queue) = self.queues.get(log) else { return };
-            let trouble = trouble(log, &failing, queue);
-            self.tell(Event::Failing(trouble));
-        }
-    }
-
-    /// Counts again what waits for a log that nobody owns.
-    fn recount(&mut self, log: &LogKey) {
-        let Some(queue) = self.queues.get_mut(log) else {
-            return;
-        };
-        let stuck = queue.stuck.iter().flat_map(|batch| &batch.operations);
-        let held: Vec<usize> = stuck
-            .chain(&queue.waiting)
-            .filter(|operation| !operation.is_barrier())
-            .map(Operation::size)
-            .collect();
-        let bytes = held.iter().sum();
-        self.bytes = self.bytes - queue.bytes + bytes;
-        queue.records = held.len();
-        queue.bytes = bytes;
-    }
-
-    fn forget_idle(&mut self) {
-        if self.queues.len() > MAX_IDLE {
-            self.queues.retain(|_, queue| !queue.is_idle());
-        }
-    }
-
-    fn tell(&mut self, event: Event) {
-        self.subscribers.retain(|subscriber| subscriber.try_send(event.clone()).is_ok());
-    }
-}
-
-fn trouble(log: &LogKey, failing: &queue::Failing, queue: &Queue) -> Trouble {
-    Trouble {
-        log: log.clone(),
-        since: failing.since,
-        error: failing.error.clone(),
-        attempts: failing.attempts,
-        queued: queue.records,
     }
 }

@@ -1,5 +1,4 @@
 //! What the tests of this crate share: stores in temporary folders and entries to put in them.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot begin has failed")]
 
 use std::path::{Path, PathBuf};
 

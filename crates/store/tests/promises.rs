@@ -468,7 +468,7 @@ fn d14_documents_are_replaced_whole_and_metadata_is_rebuilt_from_the_log() {
         }
         let store = home.open();
         assert_eq!(run(store.metadata(session.id())).unwrap(), expected, "{damage:?}");
-        assert_eq!(run(store.list(&Filter::default())).unwrap().sessions, [expected.clone()]);
+        assert_eq!(run(store.list(&Filter::default())).unwrap().sessions, std::slice::from_ref(&expected));
     }
 
     // A document that cannot be written stays as it was.
@@ -535,7 +535,7 @@ fn check_all_or_nothing(home: &Home, name: &str, succeeded: bool, story: &str) {
         "create" => assert!(new.as_deref().map_or(!succeeded, |new| new.is_empty()), "{story}: {new:?}"),
         "fork" => assert!(new.as_deref().map_or(!succeeded, |new| new == "u1 u2"), "{story}: {new:?}"),
         _ => assert!(
-            parent.as_deref().map_or(true, |parent| parent == "u1 u2 u3" && !succeeded),
+            parent.as_deref().is_none_or(|parent| parent == "u1 u2 u3" && !succeeded),
             "{story}: {parent:?}"
         ),
     }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::resume::{Resume, Which};
 use crate::session::Session;
-use crate::store::{NewSession, Resume, Store, Which};
+use crate::store::{NewSession, Store};
 
 /// What to record, and how patiently.
 #[derive(Clone, Debug)]
