@@ -1,1 +1,79 @@
-fn main() {}
+//! `rethread`: every verb of the store as a command.
+
+mod age;
+mod args;
+mod commands;
+mod context;
+mod conversation;
+mod failure;
+mod named;
+mod patience;
+mod place;
+mod short_ids;
+mod stored_log;
+mod text;
+mod ui;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{Args, Verb};
+use crate::commands::{
+    Append, Archive, Completions, Delete, Export, Fork, Gc, Import, List, Materialize, New, Purge, Repair,
+    Restore, Show, Tail, Tour, Verify,
+};
+use crate::context::Context;
+use crate::failure::{Done, Failure};
+use crate::place::Place;
+use crate::ui::Ui;
+
+fn main() -> ExitCode {
+    let mut ui = Ui::new();
+    let done = match Args::try_parse() {
+        Ok(args) => run(args, &mut ui),
+        Err(refused) => commands::refuse(&refused, &mut ui),
+    };
+    let done = done.and_then(|done| ui.flush().map(|()| done));
+    ui.end(&done);
+    match done {
+        Ok(done) => done.exit_code(),
+        Err(failure) => failure.exit_code(),
+    }
+}
+
+fn run(args: Args, ui: &mut Ui) -> Result<Done, Failure> {
+    let verb = match args.verb {
+        Verb::Completions(typed) => return Completions::from(typed).run(ui),
+        Verb::Tour(_) if args.store.is_some() => {
+            return Err(Failure::wrongly("the tour has a store of its own", "`rethread tour`"));
+        }
+        Verb::Tour(typed) => return Tour::from(typed).run(ui),
+        verb => verb,
+    };
+    let context = Context::open(Place::find(args.store)?)?;
+    let done = dispatch(verb, &context, ui);
+    context.finish(done, ui)
+}
+
+fn dispatch(verb: Verb, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+    match verb {
+        Verb::List(typed) => List::from(typed).run(context, ui),
+        Verb::Show(typed) => Show::from(typed).run(context, ui),
+        Verb::New(typed) => New::from(typed).run(context, ui),
+        Verb::Append(typed) => Append::from(typed).run(context, ui),
+        Verb::Fork(typed) => Fork::from(typed).run(context, ui),
+        Verb::Materialize(typed) => Materialize::from(typed).run(context, ui),
+        Verb::Archive(typed) => Archive::from(typed).run(context, ui),
+        Verb::Delete(typed) => Delete::from(typed).run(context, ui),
+        Verb::Restore(typed) => Restore::from(typed).run(context, ui),
+        Verb::Purge(typed) => Purge::from(typed).run(context, ui),
+        Verb::Verify(typed) => Verify::from(typed).run(context, ui),
+        Verb::Repair(typed) => Repair::from(typed).run(context, ui),
+        Verb::Gc(typed) => Gc::from(typed).run(context, ui),
+        Verb::Import(typed) => Import::from(typed).run(context, ui),
+        Verb::Export(typed) => Export::from(typed).run(context, ui),
+        Verb::Tail(typed) => Tail::from(typed).run(context, ui),
+        Verb::Tour(_) | Verb::Completions(_) => unreachable!("these need no store and were run before"),
+    }
+}

@@ -10,6 +10,8 @@ use crate::error::Error;
 pub struct Health {
     /// The logs that cannot be written now; empty when all is well.
     pub failing: Vec<Trouble>,
+    /// Records that were given up and whose tickets nobody held, until `flush` or `close` has returned their error.
+    pub lost: Vec<(LogKey, Error)>,
     /// Records that wait to be written, in all logs.
     pub queued: usize,
     /// How many bytes they have.
@@ -17,9 +19,9 @@ pub struct Health {
 }
 
 impl Health {
-    /// Returns whether every log can be written.
+    /// Returns whether every log can be written and nothing was lost.
     pub fn is_ok(&self) -> bool {
-        self.failing.is_empty()
+        self.failing.is_empty() && self.lost.is_empty()
     }
 }
 

@@ -109,6 +109,8 @@ impl Session {
         change: impl FnMut(&mut Metadata) + Send + 'static,
     ) -> Result<Ticket> {
         messages.iter().try_for_each(|entry| self.check_size(entry))?;
+        // What waits to be written must not be taken for new and be added twice.
+        self.store.inner.writer.settle(&self.log(LogName::Messages)).await?;
         let present = self.messages().await?;
         let same =
             present.entries().zip(messages).take_while(|(one, other)| one.as_bytes() == other.as_bytes());
@@ -126,7 +128,14 @@ impl Session {
             if drafts.is_empty() {
                 drafts.push(Draft::Leaf(leaf));
             }
-            lane = Some(Arc::new(Lane::at(leaf)));
+            // A handle with its own place moves there; any other follows the active leaf anyway.
+            lane = match lane {
+                Some(lane) => {
+                    lane.set(leaf);
+                    Some(lane)
+                }
+                None => Some(Arc::new(Lane::at(leaf))),
+            };
         }
         drafts.push(Draft::Change(Box::new(change)));
         let request = Request { drafts, lane, nonce: self.nonce.clone(), ..Request::default() };
@@ -313,7 +322,12 @@ impl Session {
     }
 
     pub(crate) async fn submit(&self, name: LogName, drafts: Vec<Draft>) -> Result<Ticket> {
-        self.store.request(&self.log(name), self.request(drafts)).await
+        // A place in the conversation and the right to drive it mean nothing to the other logs.
+        let request = match name {
+            LogName::Messages => self.request(drafts),
+            _ => Request { drafts, ..Request::default() },
+        };
+        self.store.request(&self.log(name), request).await
     }
 
     /// Adds a record about the session and waits until it is in, or until there is trouble.

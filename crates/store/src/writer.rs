@@ -25,7 +25,7 @@ use crate::backend::{Backend, Durability, LogKey, LogName};
 use crate::error::{Error, Result};
 use crate::health::{Event, Health};
 use crate::id::SessionId;
-use crate::ticket::Ticket;
+use crate::ticket::{Ack, Ticket};
 
 /// How much may wait, how many threads write, and what an acknowledgement means.
 #[derive(Clone, Debug)]
@@ -151,22 +151,36 @@ impl Writer {
 
     /// Waits until everything accepted so far is durable.
     pub(crate) async fn flush(&self) -> Result<()> {
-        let logs: Vec<LogKey> = {
-            let state = self.shared.state();
-            state.queues.iter().filter(|(_, queue)| !queue.is_idle()).map(|(log, _)| log.clone()).collect()
-        };
         let mut result = Ok(());
-        let mut tickets = Vec::new();
-        for log in logs {
-            match self.barrier(&log) {
-                Ok(ticket) => tickets.push(ticket),
-                Err(error) => result = result.and(Err(error)),
-            }
+        for barrier in self.barriers() {
+            let passed = match barrier {
+                Ok(ticket) => ticket.await.map(drop),
+                Err(error) => Err(error),
+            };
+            result = result.and(passed);
         }
-        for ticket in tickets {
-            result = result.and(ticket.await.map(drop));
+        self.shared.take_unheard().and(result)
+    }
+
+    /// The same on this thread, as far as it gets until some time.
+    fn flush_until(&self, until: Instant) -> Result<()> {
+        let mut result = Ok(());
+        for barrier in self.barriers() {
+            let left = until.saturating_duration_since(Instant::now());
+            let passed = match barrier {
+                Ok(ticket) => ticket.wait_for(left).unwrap_or(Err(Error::Closed)).map(drop),
+                Err(error) => Err(error),
+            };
+            result = result.and(passed);
         }
         result
+    }
+
+    /// Puts a barrier into every queue that has something to do.
+    fn barriers(&self) -> Vec<Result<Ticket>> {
+        let busy = |(log, queue): (&LogKey, &Queue)| (!queue.is_idle()).then(|| log.clone());
+        let logs: Vec<LogKey> = self.shared.state().queues.iter().filter_map(busy).collect();
+        logs.iter().map(|log| self.barrier(log)).collect()
     }
 
     /// Waits until what was accepted for one log is in, or cannot be got in for now.
@@ -207,17 +221,17 @@ impl Writer {
         }
         let until = Instant::now() + deadline;
         self.shared.state().closing = true;
-        let mut result = pollster::block_on(self.flush());
+        let mut result = self.flush_until(until);
         while result.is_err() && Instant::now() < until {
             std::thread::sleep(
                 Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())),
             );
-            result = pollster::block_on(self.flush());
+            result = self.flush_until(until);
         }
-        let abandoned = self.shared.abandon();
-        if let Some(error) = abandoned {
-            result = result.and(Err(error.clone())).map_err(|_| error);
+        if let Some(error) = self.shared.abandon() {
+            result = Err(error);
         }
+        result = self.shared.take_unheard().and(result);
         self.shared.work.notify_all();
         for thread in self.threads.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             while !thread.is_finished() && Instant::now() < until {
@@ -239,6 +253,7 @@ impl Writer {
             |(log, queue): (&LogKey, &Queue)| queue.trouble().map(|failing| trouble(log, failing, queue));
         Health {
             failing: state.queues.iter().filter_map(trouble).collect(),
+            lost: state.unheard.clone(),
             queued: state.queues.values().map(|queue| queue.records).sum(),
             queued_bytes: state.bytes,
         }
@@ -267,6 +282,16 @@ impl Writer {
             }
         }
         state.touched.remove(session);
+    }
+}
+
+impl Drop for Writer {
+    /// Without a `close`, threads finish what they have at hand and end; what cannot be written is not waited for.
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        (state.closing, state.ending) = (true, true);
+        drop(state);
+        self.shared.work.notify_all();
     }
 }
 
@@ -405,6 +430,23 @@ impl Shared {
         state.forget_idle();
         drop(state);
         self.room.notify(usize::MAX);
+        self.answer(log, outcome.answers);
+    }
+
+    /// Tells everybody how it went; an error that nobody hears is kept.
+    fn answer(&self, log: &LogKey, answers: Vec<(Operation, Result<Ack>)>) {
+        for (mut operation, answer) in answers {
+            let error = answer.as_ref().err().cloned();
+            if let (false, Some(error)) = (operation.tell(answer), error) {
+                self.state().keep_unheard(log, error);
+            }
+        }
+    }
+
+    /// Returns the first failure that nobody heard of, and forgets them.
+    fn take_unheard(&self) -> Result<()> {
+        let unheard = std::mem::take(&mut self.state().unheard);
+        unheard.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
     }
 
     /// Gives up what could not be written, and lets the threads end.

@@ -7,6 +7,7 @@ use rethread_store::{
     BlobId, Cleaning, Entry, Error, Filter, Mark, Metadata, Mode, NewSession, Scope, Session, Store,
 };
 
+use crate::faulty_disk::{Fault, FaultyDisk};
 use crate::kit::{Home, chain_of, conversation, entry_id, ids, message, run, session_id, tree};
 
 fn damaged(home: &Home, length: usize, damage: impl FnOnce(&mut Vec<String>)) -> Session {
@@ -136,6 +137,40 @@ fn save_merges_appends_what_is_new_and_branches_where_it_diverges() {
         "nothing was taken out"
     );
     assert!(run(store.verify(session.id())).unwrap().is_ok());
+}
+
+#[test]
+fn saving_again_and_again_doubles_nothing() {
+    // Once, a handle with its own place forgot where its last save had branched off.
+    let home = Home::new();
+    let session = conversation(&home.open(), "s", 3);
+    let handle = run(session.at(&entry_id("u2"))).unwrap();
+    let list: Vec<Entry> = [1, 10, 11].map(message).to_vec();
+    for _ in 0..3 {
+        run(async { handle.save(&list, |_| {}).await.unwrap().await }).unwrap();
+        assert_eq!(chain_of(&handle), "u1 u10 u11");
+    }
+    assert_eq!(run(session.metadata()).unwrap().entry_count, 5);
+}
+
+#[test]
+fn a_save_while_the_disk_is_full_is_refused_and_doubles_nothing() {
+    // Once, what still waited in the queue was not seen, and every save added it again.
+    let (home, disk) = (Home::new(), FaultyDisk::default());
+    let backend = rethread_store::FileBackend::on(std::sync::Arc::new(disk.clone()), home.root());
+    let store = Store::new(backend, rethread_store::Options::default());
+    let session = conversation(&store, "s", 1);
+    disk.set(Fault::Full(0));
+    let list: Vec<Entry> = (1..=3).map(message).collect();
+    let first = run(session.save(&list, |_| {})).unwrap();
+    while store.health().is_ok() {
+        std::thread::yield_now();
+    }
+    assert!(matches!(run(session.save(&list, |_| {})), Err(Error::NoSpace { .. })));
+    disk.set(Fault::None);
+    first.wait().unwrap();
+    run(async { session.save(&list, |_| {}).await.unwrap().await }).unwrap();
+    assert_eq!(chain_of(&session), "u1 u2 u3");
 }
 
 #[test]

@@ -204,6 +204,17 @@ fn two_resumed_handles_keep_to_their_own_branches() {
 }
 
 #[test]
+fn the_transcript_has_no_part_in_a_handles_place() {
+    // Once, a transcript entry moved the handle to its own position, and the next message hung in the air.
+    let home = Home::new();
+    let session = conversation(&home.open(), "s", 4);
+    let handle = run(session.at(&entry_id("u2"))).unwrap();
+    run(async { handle.append_transcript(message(50)).await.unwrap().await }).unwrap();
+    add(&handle, 9);
+    assert_eq!(chain_of(&handle), "u1 u2 u9");
+}
+
+#[test]
 fn only_one_drives_and_whoever_was_replaced_cannot_write() {
     let home = Home::new();
     let session = conversation(&home.open(), "s", 1);

@@ -152,6 +152,45 @@ fn d4_flush_is_a_barrier_and_close_is_bounded_and_idempotent() {
 }
 
 #[test]
+fn d4_close_is_bounded_even_when_the_backend_hangs() {
+    let backend = Hanging::new(MemoryBackend::default());
+    let options = Options { close_within: Duration::from_millis(300), ..Options::default() };
+    let store = Store::new(backend.clone(), options);
+    let session = conversation(&store, "s", 1);
+    backend.hang();
+    let ticket = run(session.append(message(2))).unwrap();
+    let begun = Instant::now();
+    assert!(matches!(store.close(), Err(Error::Abandoned { records: 1, .. })));
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    backend.go_on();
+    ticket.wait().unwrap();
+}
+
+#[test]
+fn d4_a_close_right_after_an_acknowledgement_abandons_nothing() {
+    // Once, tickets were answered before the books were kept, and a close in between saw records that were done.
+    for _ in 0..200 {
+        let store = Store::new(MemoryBackend::default(), Options::default());
+        let session = conversation(&store, "s", 3);
+        store.close().unwrap();
+        drop(session);
+    }
+}
+
+#[test]
+fn d4_the_threads_of_a_store_end_with_it() {
+    let backend = Arc::new(MemoryBackend::default());
+    let store = Store::on(backend.clone(), Options::default());
+    drop(conversation(&store, "s", 3));
+    drop(store);
+    let begun = Instant::now();
+    while Arc::strong_count(&backend) > 1 {
+        assert!(begun.elapsed() < Duration::from_secs(10), "somebody still holds the backend");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
 fn d5_queues_are_bounded_and_one_stuck_log_never_stalls_another() {
     let backend = Hanging::new(MemoryBackend::default());
     let limits = Limits { operations: 8, ..Limits::default() };
@@ -217,6 +256,26 @@ fn d7_errors_are_typed_visible_until_recovered_and_announced() {
     assert!(matches!(events.recv_blocking(), Ok(Event::Recovered(_))));
     assert!(store.health().is_ok());
     assert_eq!(chain_of(&session), "u1 u2");
+}
+
+#[test]
+fn d7_a_failure_whose_ticket_was_dropped_shows_in_health_and_in_the_next_flush() {
+    let home = Home::new();
+    let (store, other) = (home.open(), home.open());
+    let session = conversation(&store, "s", 1);
+    run(other.purge(session.id())).unwrap();
+    drop(run(session.append(message(2))).unwrap());
+    while store.health().queued > 0 {
+        std::thread::yield_now();
+    }
+    let begun = Instant::now();
+    while store.health().lost.is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        std::thread::yield_now();
+    }
+    assert!(matches!(run(store.flush()), Err(Error::Gone(_))));
+    assert!(store.health().is_ok(), "said once, it is not said again");
+    store.close().unwrap();
 }
 
 #[test]

@@ -84,20 +84,13 @@ impl Operation {
         self.nonce.is_some() || self.drafts.iter().any(|draft| matches!(draft, Draft::Change(_)))
     }
 
-    pub(crate) fn finish(mut self, result: Result<Ack>) {
-        self.tell(result);
-    }
-
     pub(crate) fn fail(mut self, error: &Error) {
         self.tell(Err(error.clone()));
     }
 
-    /// Answers whoever waits, once.
-    pub(crate) fn tell(&mut self, result: Result<Ack>) {
-        if let Some(reply) = self.reply.take() {
-            // The ticket may have been dropped: then `health`, `flush` and `close` are where an error shows.
-            let _ = reply.send(result);
-        }
+    /// Answers whoever waits, once. Returns whether somebody was there to hear it, now or before.
+    pub(crate) fn tell(&mut self, result: Result<Ack>) -> bool {
+        self.reply.take().is_none_or(|reply| reply.send(result).is_ok())
     }
 }
 

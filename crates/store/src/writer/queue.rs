@@ -120,7 +120,9 @@ impl Batch {
             None => self.operations = without_impatient(std::mem::take(&mut self.operations), error),
             Some(_) => {
                 let impatient = self.operations.iter_mut().filter(|operation| operation.is_impatient());
-                impatient.for_each(|operation| operation.tell(Err(error.clone())));
+                impatient.for_each(|operation| {
+                    operation.tell(Err(error.clone()));
+                });
             }
         }
     }

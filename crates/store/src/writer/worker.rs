@@ -28,9 +28,11 @@ pub(crate) struct Outcome {
     pub(crate) unsynced: bool,
     /// Something was written at all.
     pub(crate) wrote: bool,
+    /// What to tell whom, once the books are kept: whoever is told may look at them.
+    pub(crate) answers: Vec<(Operation, Result<Ack>)>,
 }
 
-/// Writes one batch and tells everybody who waits for it.
+/// Writes one batch.
 pub(crate) async fn write(
     backend: &dyn Backend,
     log: &LogKey,
@@ -125,7 +127,7 @@ pub(crate) async fn write(
 }
 
 impl Outcome {
-    /// Tells everybody how it went. Who asked for a barrier waits for the sync as well.
+    /// Notes how it went for everybody. Who asked for a barrier waits for the sync as well.
     async fn finish(
         &mut self,
         backend: &dyn Backend,
@@ -140,10 +142,11 @@ impl Outcome {
             self.unsynced = barrier.is_err();
         }
         for (operation, outcome) in operations.into_iter().zip(composed.outcomes) {
-            match &barrier {
-                Err(error) if operation.is_barrier() => operation.fail(error),
-                _ => operation.finish(outcome.map(|records| Ack { records, durability })),
-            }
+            let answer = match &barrier {
+                Err(error) if operation.is_barrier() => Err(error.clone()),
+                _ => outcome.map(|records| Ack { records, durability }),
+            };
+            self.answers.push((operation, answer));
         }
     }
 
@@ -151,7 +154,7 @@ impl Outcome {
         if error.is_passing() {
             self.retry = Some((Batch { operations, composed }, error));
         } else {
-            operations.into_iter().for_each(|operation| operation.fail(&error));
+            self.answers.extend(operations.into_iter().map(|operation| (operation, Err(error.clone()))));
         }
         self
     }

@@ -1,0 +1,298 @@
+//! What was typed. What it means is in `commands`.
+
+use std::path::PathBuf;
+
+use clap::{Args as Arguments, Parser, Subcommand};
+use rethread_store::SessionId;
+
+use crate::named::{NamedEntry, NamedSession};
+
+const EXAMPLE: &str = "\
+Example:
+  id=$(rethread new --name demo)
+  echo '{\"role\":\"user\",\"content\":\"hello\"}' | rethread append $id
+  rethread show $id";
+
+/// Resume, fork and rewind coding-agent sessions
+///
+/// Sessions live in $RETHREAD_HOME, else in $XDG_DATA_HOME/rethread, else in ~/.local/share/rethread. An id may be
+/// shortened to any beginning that no other has.
+#[derive(Debug, Parser)]
+#[command(name = "rethread", version, disable_help_subcommand = true, max_term_width = 110, after_help = EXAMPLE)]
+pub(crate) struct Args {
+    /// The store to use: a path, file:PATH, memory: or off:
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) store: Option<String>,
+
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    List(List),
+    Show(Show),
+    New(New),
+    Append(Append),
+    Fork(Fork),
+    Materialize(Materialize),
+    Archive(Archive),
+    Delete(Delete),
+    Restore(Restore),
+    Purge(Purge),
+    Verify(Verify),
+    Repair(Repair),
+    Gc(Gc),
+    Import(Import),
+    Export(Export),
+    Tail(Tail),
+    Tour(Tour),
+    Completions(Completions),
+}
+
+/// List sessions, the newest first
+#[derive(Debug, Arguments)]
+pub(crate) struct List {
+    /// Also those that are archived or in the trash, children and digests
+    #[arg(long, short, conflicts_with_all = ["archived", "trash"])]
+    pub(crate) all: bool,
+    /// Only archived ones
+    #[arg(long, conflicts_with = "trash")]
+    pub(crate) archived: bool,
+    /// Only those in the trash
+    #[arg(long)]
+    pub(crate) trash: bool,
+    /// Only those of this working directory
+    #[arg(long, value_name = "DIR", conflicts_with = "project")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Only those of the repository that this directory is in
+    #[arg(long, value_name = "DIR")]
+    pub(crate) project: Option<PathBuf>,
+    /// Only those with this tag
+    #[arg(long)]
+    pub(crate) tag: Option<String>,
+    /// Only those with this text in their name, first prompt or id
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) search: Option<String>,
+    /// At most this many
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: Option<u32>,
+    /// Print each session's metadata as JSON, one object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show a conversation: what resuming the session would restore
+#[derive(Debug, Arguments)]
+pub(crate) struct Show {
+    /// The session
+    #[arg(required_unless_present = "latest", conflicts_with = "latest")]
+    pub(crate) id: Option<NamedSession>,
+    /// The session that was used last in this directory: what `continue` picks
+    #[arg(long)]
+    pub(crate) latest: bool,
+    /// Look for the latest one in the whole repository
+    #[arg(long, requires = "latest")]
+    pub(crate) project: bool,
+    /// Look for the latest one there instead of in this directory
+    #[arg(long, requires = "latest", value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Only up to this entry: what resuming at it would restore
+    #[arg(long, value_name = "UUID", conflicts_with_all = ["all", "transcript"])]
+    pub(crate) at: Option<NamedEntry>,
+    /// Every entry of every branch
+    #[arg(long, conflicts_with = "transcript")]
+    pub(crate) all: bool,
+    /// The agent's full message stream instead of the conversation
+    #[arg(long)]
+    pub(crate) transcript: bool,
+    /// Print the lines as they are stored, stamps included; with --all notes too
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) stamped: bool,
+    /// First make sure that everything shown would survive a power cut
+    #[arg(long)]
+    pub(crate) durable: bool,
+    /// Print the entries as they were appended, one per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Begin a session and print its id
+#[derive(Debug, Arguments)]
+pub(crate) struct New {
+    /// Its id instead of a new one
+    #[arg(long)]
+    pub(crate) id: Option<SessionId>,
+    /// Its working directory instead of this one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// A name for it
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// The model that answers in it
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// Print its metadata as JSON instead
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Append JSON lines from standard input, and acknowledge each when it is durable
+///
+/// Each entry is one JSON object on one line. For each one, in order, a line {"uuid":…,"position":…,"durable":true}
+/// is printed as soon as the entry would survive a power cut, and never before.
+#[derive(Debug, Arguments)]
+pub(crate) struct Append {
+    /// The session
+    pub(crate) id: NamedSession,
+    /// Go on after this entry instead of after the last: makes a branch
+    #[arg(long, value_name = "UUID", conflicts_with = "transcript")]
+    pub(crate) at: Option<NamedEntry>,
+    /// Append to the agent's full message stream instead of the conversation
+    #[arg(long)]
+    pub(crate) transcript: bool,
+}
+
+/// Begin a session from an entry of another and print its id; nothing is copied
+#[derive(Debug, Arguments)]
+pub(crate) struct Fork {
+    /// The session to fork
+    pub(crate) id: NamedSession,
+    /// After this entry instead of after the last
+    #[arg(long, value_name = "UUID")]
+    pub(crate) at: Option<NamedEntry>,
+    /// Only remember the parent; begin with an empty conversation
+    #[arg(long)]
+    pub(crate) detached: bool,
+    /// The new session's id instead of a new one
+    #[arg(long = "id", value_name = "NEW")]
+    pub(crate) new: Option<SessionId>,
+    /// A name for the new session
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Print the new session's metadata as JSON instead
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Copy what a fork inherits into it, so that it no longer needs its parent
+#[derive(Debug, Arguments)]
+pub(crate) struct Materialize {
+    /// The session
+    pub(crate) id: NamedSession,
+}
+
+/// Put a session away: it is no longer listed nor picked as the latest
+#[derive(Debug, Arguments)]
+pub(crate) struct Archive {
+    /// The session
+    pub(crate) id: NamedSession,
+    /// Take it out again
+    #[arg(long)]
+    pub(crate) undo: bool,
+}
+
+/// Move a session to the trash; its forks go on
+#[derive(Debug, Arguments)]
+pub(crate) struct Delete {
+    /// The session
+    pub(crate) id: NamedSession,
+}
+
+/// Take a session out of the trash
+#[derive(Debug, Arguments)]
+pub(crate) struct Restore {
+    /// The session
+    pub(crate) id: NamedSession,
+}
+
+/// Remove a session for good; its forks keep what they inherit
+///
+/// A session that is not in the trash must be named by its whole id.
+#[derive(Debug, Arguments)]
+pub(crate) struct Purge {
+    /// The session
+    pub(crate) id: NamedSession,
+}
+
+/// Read every byte and say what is damaged
+#[derive(Debug, Arguments)]
+pub(crate) struct Verify {
+    /// The session; all of them if none is given
+    pub(crate) id: Option<NamedSession>,
+    /// Print each session's report as JSON, one object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Mend a damaged session, or say how; the files as they were are kept
+#[derive(Debug, Arguments)]
+pub(crate) struct Repair {
+    /// The session
+    pub(crate) id: NamedSession,
+    /// Do it
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// Clear away what nothing needs any more
+#[derive(Debug, Arguments)]
+pub(crate) struct Gc {
+    /// Also purge sessions that have been in the trash for this many days
+    #[arg(long, value_name = "DAYS")]
+    pub(crate) trash_after: Option<u32>,
+    /// Only say what would be cleared away
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Import a session, or a store of another layout
+#[derive(Debug, Arguments)]
+pub(crate) struct Import {
+    /// The file that `export` wrote (- for standard input), or the folder of an older store
+    pub(crate) path: PathBuf,
+    /// The session's id here instead of its own
+    #[arg(long = "id", value_name = "NEW")]
+    pub(crate) new: Option<SessionId>,
+}
+
+/// Write a session as one file
+#[derive(Debug, Arguments)]
+pub(crate) struct Export {
+    /// The session
+    pub(crate) id: NamedSession,
+    /// Where to; standard output if not given
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Follow a session as it grows
+#[derive(Debug, Arguments)]
+pub(crate) struct Tail {
+    /// The session
+    pub(crate) id: NamedSession,
+    /// Begin with this many of its last entries
+    #[arg(long = "lines", short = 'n', value_name = "N", default_value_t = 10)]
+    pub(crate) lines: usize,
+    /// Print the entries as they were appended, one per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// See in half a minute what this does, in a temporary store
+#[derive(Debug, Arguments)]
+pub(crate) struct Tour {
+    /// Without pauses
+    #[arg(long)]
+    pub(crate) fast: bool,
+    /// Keep the store at the end, and say where it is
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
+
+/// Print a shell's completion script
+#[derive(Debug, Arguments)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}

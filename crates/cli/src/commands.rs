@@ -1,0 +1,41 @@
+//! What can be asked for, one verb a file.
+
+mod append;
+mod archive;
+mod completions;
+mod delete;
+mod export;
+mod fork;
+mod gc;
+mod import;
+mod list;
+mod materialize;
+mod new;
+mod purge;
+mod refuse;
+mod repair;
+mod restore;
+mod show;
+mod tail;
+mod tour;
+mod verify;
+
+pub(crate) use append::Append;
+pub(crate) use archive::Archive;
+pub(crate) use completions::Completions;
+pub(crate) use delete::Delete;
+pub(crate) use export::Export;
+pub(crate) use fork::Fork;
+pub(crate) use gc::Gc;
+pub(crate) use import::Import;
+pub(crate) use list::List;
+pub(crate) use materialize::Materialize;
+pub(crate) use new::New;
+pub(crate) use purge::Purge;
+pub(crate) use refuse::refuse;
+pub(crate) use repair::Repair;
+pub(crate) use restore::Restore;
+pub(crate) use show::Show;
+pub(crate) use tail::Tail;
+pub(crate) use tour::Tour;
+pub(crate) use verify::Verify;

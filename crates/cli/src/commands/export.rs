@@ -1,0 +1,67 @@
+//! `export`: a session as one file.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use rethread_store::{Error, Exported, SessionId};
+
+use crate::args;
+use crate::context::Context;
+use crate::failure::{Done, Failure};
+use crate::named::NamedSession;
+use crate::text::count;
+use crate::ui::Ui;
+
+#[derive(Debug)]
+pub(crate) struct Export {
+    session: NamedSession,
+    to: Option<PathBuf>,
+}
+
+impl From<args::Export> for Export {
+    fn from(typed: args::Export) -> Self {
+        Self { session: typed.id, to: typed.output }
+    }
+}
+
+impl Export {
+    pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        let id = pollster::block_on(self.session.find(context))?;
+        let export = |out: &mut (dyn Write + Send)| pollster::block_on(context.store.export(&id, out));
+        let exported = match &self.to {
+            None => export(ui.raw()).map_err(|error| match &error {
+                Error::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => Failure::PipeClosed,
+                _ => error.into(),
+            })?,
+            Some(path) if is_plain(path) => {
+                // Written aside, so that the file is whole or not there.
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+                let aside = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")));
+                let mut aside = aside.map_err(Error::io("write", path))?;
+                let exported = export(aside.as_file_mut())?;
+                aside.as_file().sync_all().map_err(Error::io("write", path))?;
+                aside.persist(path).map_err(|error| Error::io("write", path)(error.error))?;
+                exported
+            }
+            Some(path) => export(&mut File::create(path).map_err(Error::io("write", path))?)?,
+        };
+        Ok(tell(&exported, &id, context, ui))
+    }
+}
+
+/// Returns whether a path is that of a file or of nothing yet: a pipe or a device must not be replaced.
+fn is_plain(path: &Path) -> bool {
+    path.metadata().map_or(true, |there| there.is_file())
+}
+
+fn tell(exported: &Exported, id: &SessionId, context: &Context, ui: &mut Ui) -> Done {
+    let records = count(exported.records + exported.inherited, "record");
+    ui.aside(&format!("Exported session {}, {records}.", context.short(id)));
+    if exported.lost == 0 {
+        return Done::Fully;
+    }
+    let lost = count(exported.lost, "record");
+    ui.warn(&format!("{lost} could not be read; the file says which"));
+    Done::Partly
+}

@@ -1,0 +1,57 @@
+//! `gc`: clears away what nothing needs any more.
+
+use std::time::Duration;
+
+use rethread_store::{Cleaned, Cleaning, Mode};
+
+use crate::args;
+use crate::context::Context;
+use crate::failure::{Done, Failure};
+use crate::text::count;
+use crate::ui::Ui;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+#[derive(Debug)]
+pub(crate) struct Gc {
+    cleaning: Cleaning,
+}
+
+impl From<args::Gc> for Gc {
+    fn from(typed: args::Gc) -> Self {
+        Self {
+            cleaning: Cleaning {
+                trash_after: typed.trash_after.map(|days| DAY * days),
+                mode: if typed.dry_run { Mode::Plan } else { Mode::Apply },
+                ..Cleaning::default()
+            },
+        }
+    }
+}
+
+impl Gc {
+    pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        let cleaned = context.write(context.store.gc(&self.cleaning))?;
+        cleaned.purged.iter().try_for_each(|id| ui.data(id.as_str().as_bytes()))?;
+        ui.say(&sentence(&cleaned, self.cleaning.mode));
+        Ok(Done::Fully)
+    }
+}
+
+fn sentence(cleaned: &Cleaned, mode: Mode) -> String {
+    let parts = [
+        (cleaned.purged.len() as u64, "session"),
+        (cleaned.blobs.len() as u64, "unused blob"),
+        (cleaned.leftovers, "leftover"),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| count(number, what))
+        .collect();
+    match (mode, parts.is_empty()) {
+        (_, true) => "Nothing to clear away.".into(),
+        (Mode::Plan, false) => format!("Would clear away {}.", parts.join(", ")),
+        (Mode::Apply, false) => format!("Cleared away {}.", parts.join(", ")),
+    }
+}

@@ -1,0 +1,178 @@
+//! `list`: the sessions of a store, the newest first.
+
+use jiff::Timestamp;
+use rethread_store::{Error, Filter, Listing, Metadata, Scope, SessionId, Show};
+
+use crate::age::age;
+use crate::args;
+use crate::context::Context;
+use crate::failure::{Done, Failure};
+use crate::text::{columns_of, one_line};
+use crate::ui::{Answer, Tone, Ui};
+
+/// The least a title gets, however narrow the terminal is.
+const NARROWEST_TITLE: usize = 16;
+
+#[derive(Debug)]
+pub(crate) struct List {
+    filter: Filter,
+    answer: Answer,
+}
+
+impl From<args::List> for List {
+    fn from(typed: args::List) -> Self {
+        let mut filter = Filter::default();
+        filter.scope = match (typed.cwd, typed.project) {
+            (Some(directory), _) => Some(Scope::Directory(directory)),
+            (None, Some(directory)) => Some(Scope::Project(directory)),
+            (None, None) => None,
+        };
+        if typed.all || typed.archived || typed.trash {
+            filter.archived = if typed.archived { Show::Only } else { Show::Also };
+            filter.trashed = match (typed.trash, typed.all) {
+                (true, _) => Show::Only,
+                (false, true) => Show::Also,
+                (false, false) => Show::Hide,
+            };
+            filter.children = if typed.archived { Show::Hide } else { Show::Also };
+        }
+        filter.tag = typed.tag;
+        filter.text = typed.search;
+        filter.limit = typed.limit.map_or(0, |limit| limit as usize);
+        Self { filter, answer: Answer::of(typed.json) }
+    }
+}
+
+impl List {
+    pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        let listing = pollster::block_on(context.store.list(&self.filter))?;
+        match self.answer {
+            Answer::Json => listing.sessions.iter().try_for_each(|metadata| ui.metadata(metadata))?,
+            Answer::Text => table(&listing, context, ui)?,
+        }
+        if listing.sessions.is_empty() && listing.unreadable.is_empty() && self.answer == Answer::Text {
+            self.say_that_there_is_none(context, ui)?;
+        }
+        if listing.next.is_some() {
+            ui.aside("There are more; a higher --limit shows them.");
+        }
+        for (session, error) in &listing.unreadable {
+            ui.warn(&format!(
+                "session {} cannot be read: {}",
+                context.short(session),
+                context.describe(error)
+            ));
+        }
+        if let Some((session, _)) = listing.unreadable.first() {
+            ui.hint(&format!("{} says what is damaged", context.command_on("verify", session)));
+            return Ok(Done::Partly);
+        }
+        Ok(Done::Fully)
+    }
+
+    fn say_that_there_is_none(&self, context: &Context, ui: &mut Ui) -> Result<(), Failure> {
+        if !context.store.backend().capabilities().keeps {
+            ui.say("A store that is off keeps no sessions.");
+        } else if pollster::block_on(context.store.ids())?.is_empty() {
+            ui.say("There are no sessions yet.");
+            ui.hint(&format!("{} begins one, `rethread tour` shows around", context.command("new")));
+        } else {
+            ui.say("No session fits.");
+            ui.hint(&format!("{} shows everything there is", context.command("list --all")));
+        }
+        Ok(())
+    }
+}
+
+/// One line of the table.
+struct Row {
+    id: String,
+    age: String,
+    messages: String,
+    title: String,
+    project: String,
+}
+
+impl Row {
+    fn of(metadata: &Metadata, context: &Context, now: Timestamp) -> Self {
+        let marks = [
+            (metadata.trashed_at.is_some(), "[trash] "),
+            (metadata.archived, "[archived] "),
+            (metadata.child, "[child] "),
+            (metadata.is_checkpoint, "[digest] "),
+        ];
+        let marks: String = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
+        Self {
+            id: context.short(&metadata.session_id),
+            age: age(metadata.updated_at, now),
+            messages: metadata.message_count.to_string(),
+            title: one_line(&(marks + title(metadata).unwrap_or("-")), usize::MAX),
+            project: metadata.project.as_deref().or(metadata.cwd.as_deref()).map_or("-".into(), from_home),
+        }
+    }
+
+    fn unreadable((session, _): &(SessionId, Error), context: &Context) -> Self {
+        let id = context.short(session);
+        Self { id, age: "?".into(), messages: "?".into(), title: "[unreadable]".into(), project: "-".into() }
+    }
+}
+
+fn table(listing: &Listing, context: &Context, ui: &mut Ui) -> Result<(), Failure> {
+    let now = Timestamp::now();
+    let readable = listing.sessions.iter().map(|metadata| Row::of(metadata, context, now));
+    let unreadable = listing.unreadable.iter().map(|unreadable| Row::unreadable(unreadable, context));
+    let rows: Vec<Row> = readable.chain(unreadable).collect();
+    let widest = |column: fn(&Row) -> &str| rows.iter().map(|row| columns_of(column(row))).max().unwrap_or(0);
+    let (id, age) = (widest(|row| &row.id), widest(|row| &row.age).max(3));
+    let (messages, project) = (widest(|row| &row.messages).max(4), widest(|row| &row.project).min(40));
+    let taken = id + age + messages + project + 8;
+    // Only a terminal has an end of the line; a program gets whole titles.
+    let room = ui.width().map(|width| width.saturating_sub(taken).max(NARROWEST_TITLE));
+    let titles = widest(|row| &row.title).min(room.unwrap_or(60));
+    if ui.is_watched() && !rows.is_empty() {
+        let (title, place) = ("TITLE", "PROJECT");
+        ui.line(
+            Tone::Faint,
+            &format!("{:id$}  {:>age$}  {:>messages$}  {title:titles$}  {place}", "ID", "AGE", "MSGS"),
+        )?;
+    }
+    for row in &rows {
+        let title = one_line(&row.title, room.unwrap_or(usize::MAX));
+        let padding = " ".repeat(titles.saturating_sub(columns_of(&title)));
+        let project = from_the_right(&row.project, ui.width().map_or(usize::MAX, |_| project));
+        let Row { id: short, age: old, messages: count, .. } = row;
+        ui.line(
+            Tone::Plain,
+            &format!("{short:id$}  {old:>age$}  {count:>messages$}  {title}{padding}  {project}"),
+        )?;
+    }
+    Ok(())
+}
+
+/// Returns the name of a session for people, if it has one, else what it began with.
+fn title(metadata: &Metadata) -> Option<&str> {
+    metadata.name.as_deref().or(metadata.first_prompt.as_deref())
+}
+
+/// Returns a path as people write it, from their home.
+fn from_home(path: &str) -> String {
+    let home = std::env::var("HOME").unwrap_or_default();
+    match path.strip_prefix(&home) {
+        Some("") if !home.is_empty() => "~".into(),
+        Some(rest) if !home.is_empty() && rest.starts_with('/') => format!("~{rest}"),
+        _ => path.to_owned(),
+    }
+}
+
+/// Cuts a path so that its end, which tells the most, stays.
+fn from_the_right(path: &str, width: usize) -> String {
+    let path = one_line(path, usize::MAX);
+    if columns_of(&path) <= width {
+        return path;
+    }
+    let mut kept = path.as_str();
+    while columns_of(kept) >= width && !kept.is_empty() {
+        kept = &kept[kept.chars().next().map_or(0, char::len_utf8)..];
+    }
+    format!("…{kept}")
+}

@@ -1,0 +1,119 @@
+//! `verify`: reads every byte and says what is damaged.
+
+use rethread_store::{Error, Report, SessionId};
+
+use crate::args;
+use crate::context::Context;
+use crate::failure::{Done, Failure};
+use crate::named::NamedSession;
+use crate::text::count;
+use crate::ui::{Answer, Tone, Ui};
+
+#[derive(Debug)]
+pub(crate) struct Verify {
+    session: Option<NamedSession>,
+    answer: Answer,
+}
+
+impl From<args::Verify> for Verify {
+    fn from(typed: args::Verify) -> Self {
+        Self { session: typed.id, answer: Answer::of(typed.json) }
+    }
+}
+
+impl Verify {
+    pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        let (ids, asked_for_one) = match &self.session {
+            Some(named) => (vec![pollster::block_on(named.find(context))?], true),
+            None => (pollster::block_on(context.store.ids())?, false),
+        };
+        let mut tally = Tally::default();
+        for (index, id) in ids.iter().enumerate() {
+            ui.progress("verifying session", index + 1, ids.len());
+            match pollster::block_on(context.store.verify(id)) {
+                Ok(report) => {
+                    self.show(&report, context, ui)?;
+                    tally.add(&report);
+                }
+                // A folder without any record is no session; `gc` clears it away.
+                Err(Error::SessionNotFound(_)) if !asked_for_one => {}
+                Err(error) if asked_for_one || matches!(error, Error::NewerFormat { .. }) => {
+                    return Err(error.into());
+                }
+                Err(error) => {
+                    ui.warn(&format!(
+                        "session {} cannot be read: {}",
+                        context.short(id),
+                        context.describe(&error)
+                    ));
+                    tally.sessions += 1;
+                    tally.damaged.push(id.clone());
+                }
+            }
+        }
+        tally.tell(self.answer, context, ui)
+    }
+
+    fn show(&self, report: &Report, context: &Context, ui: &mut Ui) -> Result<(), Failure> {
+        if self.answer == Answer::Json {
+            let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
+            let json = serde_json::json!({
+                "session_id": report.session,
+                "ok": report.is_ok(),
+                "records": report.records,
+                "lost": report.lost,
+                "problems": problems,
+            });
+            return ui.data(json.to_string().as_bytes());
+        }
+        let id = context.short(&report.session);
+        for problem in &report.problems {
+            ui.line(
+                Tone::Plain,
+                &format!("{id}: {}", context.shortened(&problem.to_string(), &report.session)),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// What was found in all.
+#[derive(Default)]
+struct Tally {
+    sessions: usize,
+    records: u64,
+    lost: u64,
+    damaged: Vec<SessionId>,
+}
+
+impl Tally {
+    fn add(&mut self, report: &Report) {
+        self.sessions += 1;
+        self.records += report.records;
+        self.lost += report.lost;
+        if !report.is_ok() {
+            self.damaged.push(report.session.clone());
+        }
+    }
+
+    fn tell(&self, answer: Answer, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        let Some(damaged) = self.damaged.first() else {
+            if answer == Answer::Text {
+                let (sessions, records) = (count(self.sessions, "session"), count(self.records, "record"));
+                ui.line(Tone::Plain, &format!("{sessions}, {records}: all whole"))?;
+                if self.lost > 0 {
+                    let lost = count(self.lost, "record");
+                    ui.line(Tone::Faint, &format!("{lost} lost earlier, as notes of a repair say"))?;
+                }
+            }
+            return Ok(Done::Fully);
+        };
+        let (bad, all) = (self.damaged.len(), self.sessions);
+        ui.say(&match (bad, all) {
+            (1, 1) => format!("Session {} is damaged.", context.short(damaged)),
+            _ => format!("{bad} of {} are damaged.", count(all, "session")),
+        });
+        ui.hint(&format!("{} says what can be done", context.command_on("repair", damaged)));
+        Ok(Done::Partly)
+    }
+}

@@ -1,0 +1,173 @@
+//! What every command that needs a store works with.
+
+use std::cell::OnceCell;
+use std::time::Duration;
+
+use rethread_store::{Error, Event, Options, Result, SessionId, Store};
+
+use crate::failure::{Done, Failure, in_one_line};
+use crate::patience::Patience;
+use crate::place::Place;
+use crate::short_ids::ShortIds;
+use crate::ui::Ui;
+
+/// How long the end of a command waits for writes that failed so far.
+const CLOSE_WITHIN: Duration = Duration::from_secs(2);
+
+/// The store that a command works on, and how to speak of it.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) store: Store,
+    place: Place,
+    events: async_channel::Receiver<Event>,
+    patience: OnceCell<Patience>,
+    short: OnceCell<ShortIds>,
+}
+
+impl Context {
+    /// Opens a store. Nothing is read or made yet.
+    pub(crate) fn open(place: Place) -> Result<Self, Failure> {
+        let options = Options { close_within: CLOSE_WITHIN, ..Options::default() };
+        let store = Store::on(place.backend()?, options);
+        let events = store.events();
+        Ok(Self { store, place, events, patience: OnceCell::new(), short: OnceCell::new() })
+    }
+
+    /// Waits for something that writes, until it is durable or hopeless.
+    pub(crate) fn write<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        self.patience()?.wait(work)
+    }
+
+    /// Watches over writes from now on.
+    pub(crate) fn patience(&self) -> Result<&Patience> {
+        match self.patience.get() {
+            Some(patience) => Ok(patience),
+            None => {
+                let patience = Patience::with(&self.store)?;
+                Ok(self.patience.get_or_init(|| patience))
+            }
+        }
+    }
+
+    /// Returns a session's id for people: the shortest beginning that no other session has.
+    pub(crate) fn short(&self, id: &SessionId) -> String {
+        let short = self.short.get_or_init(|| {
+            // A store that cannot be listed has nothing to confuse an id with.
+            ShortIds::among(pollster::block_on(self.store.ids()).unwrap_or_default())
+        });
+        short.of(id.as_str()).to_owned()
+    }
+
+    /// Returns a command to type, in backquotes.
+    pub(crate) fn command(&self, rest: &str) -> String {
+        self.place.command(rest)
+    }
+
+    /// Returns a command about a session to type, in backquotes.
+    pub(crate) fn command_on(&self, verb: &str, id: &SessionId) -> String {
+        self.command(&format!("{verb} {}", self.short(id)))
+    }
+
+    /// Closes the store, and tells what was found on the way.
+    pub(crate) fn finish(&self, done: Result<Done, Failure>, ui: &mut Ui) -> Result<Done, Failure> {
+        let closed = self.store.close();
+        while let Ok(event) = self.events.try_recv() {
+            if let Event::SetAside(log, damage) = event {
+                let session = self.short(&log.session);
+                ui.warn(&format!("session {session}: {damage}; a copy is in the quarantine"));
+            }
+        }
+        let done = match (done, closed) {
+            // That nobody reads our answers is no reason to lose what was accepted.
+            (Ok(_) | Err(Failure::PipeClosed), Err(error)) => Err(Failure::Store(error)),
+            (done, _) => done,
+        };
+        done.map_err(|failure| match failure {
+            Failure::Store(error) => self.explain(&error),
+            failure => failure,
+        })
+    }
+
+    /// Returns an error as a person reads it, with what to do next.
+    pub(crate) fn explain(&self, error: &Error) -> Failure {
+        let (message, hint) = (self.describe(error), self.hint(error));
+        match error {
+            Error::BadName { .. } => Failure::Wrongly { message, hint },
+            _ => Failure::Failed { message, hint },
+        }
+    }
+
+    /// Returns an error and its causes on one line, ids shortened.
+    pub(crate) fn describe(&self, error: &Error) -> String {
+        if let Error::Busy { session, holder, .. } = error {
+            return format!("session {} is locked by {holder}", self.short(session));
+        }
+        let line = in_one_line(error);
+        match session_of(error) {
+            Some(id) => self.shortened(&line, id),
+            None => line,
+        }
+    }
+
+    /// Shortens a session's id where a sentence speaks of it; in a path it stays whole.
+    pub(crate) fn shortened(&self, sentence: &str, id: &SessionId) -> String {
+        sentence.replace(&format!("session {id}"), &format!("session {}", self.short(id)))
+    }
+
+    fn hint(&self, error: &Error) -> Option<String> {
+        Some(match error {
+            Error::SessionNotFound(_) | Error::Gone(_) => {
+                format!("{} shows what there is", self.command("list --all"))
+            }
+            Error::SessionExists(id) => {
+                format!("{} shows it; without --id a session gets a new id", self.command_on("show", id))
+            }
+            Error::Trashed(id) => format!("{} takes it out again", self.command_on("restore", id)),
+            Error::EntryNotFound { session, .. } => {
+                let command = self.command(&format!("show {} --all", self.short(session)));
+                format!("{command} shows every entry with its id")
+            }
+            Error::NothingToContinue(_) => {
+                format!("{} shows the sessions of all directories", self.command("list"))
+            }
+            Error::Held { session, .. } | Error::Fenced { session, .. } => {
+                let (tail, fork) = (self.command_on("tail", session), self.command_on("fork", session));
+                format!("{tail} follows it, {fork} continues a copy")
+            }
+            Error::Busy { holder, .. } => match pid_in(holder) {
+                Some(pid) => format!("if that process is stopped, `kill -CONT {pid}` lets it go on"),
+                None => "wait for that process, or end it; nothing is lost".into(),
+            },
+            Error::NoSpace { .. } => "make room and type it again".into(),
+            Error::ReadOnly { .. } => "`--store PATH` names a place that can be written to".into(),
+            Error::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+                "`--store PATH` names a place that you may use".into()
+            }
+            Error::NewerFormat { .. } => {
+                "update rethread: a newer version of it has written to this store".into()
+            }
+            Error::TooLarge { .. } => "store large content elsewhere and name it in the entry".into(),
+            Error::Damaged { .. } => format!("{} says where", self.command("verify")),
+            Error::BadImport { .. } => {
+                format!("{} writes a file to import", self.command("export ID -o FILE"))
+            }
+            Error::Contended(_) => "type it again".into(),
+            _ => return None,
+        })
+    }
+}
+
+fn session_of(error: &Error) -> Option<&SessionId> {
+    match error {
+        Error::Trashed(id) | Error::Gone(id) | Error::Cycle(id) | Error::SessionExists(id) => Some(id),
+        Error::EntryNotFound { session, .. }
+        | Error::Held { session, .. }
+        | Error::Fenced { session, .. } => Some(session),
+        _ => None,
+    }
+}
+
+/// Finds the number in `process 4121 on host since …`.
+fn pid_in(holder: &str) -> Option<u32> {
+    holder.strip_prefix("process ")?.split(' ').next()?.parse().ok()
+}

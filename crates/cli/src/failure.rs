@@ -1,0 +1,77 @@
+//! How a command ended: done, done in part, or not, and the exit code that says so.
+
+use std::error::Error as _;
+use std::process::ExitCode;
+
+use rethread_store::Error;
+
+/// A command that came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// All of it.
+    Fully,
+    /// What could be done; what could not was said in warnings.
+    Partly,
+}
+
+impl Done {
+    pub(crate) fn exit_code(self) -> ExitCode {
+        ExitCode::from(u8::from(self == Done::Partly))
+    }
+}
+
+/// A command that could not do what it was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The store refused; [`Context`](crate::context::Context) knows what to type next.
+    Store(Error),
+    /// It was asked wrongly.
+    Wrongly { message: String, hint: Option<String> },
+    /// It could not be done.
+    Failed { message: String, hint: Option<String> },
+    /// Whoever read our answers has left. They know, so nothing is said.
+    PipeClosed,
+}
+
+impl Failure {
+    /// Returns a failure of what was asked for.
+    pub(crate) fn wrongly(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Failure::Wrongly { message: message.into(), hint: Some(hint.into()) }
+    }
+
+    /// Returns a failure of what was tried.
+    pub(crate) fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Failure::Failed { message: message.into(), hint: Some(hint.into()) }
+    }
+
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Failure::PipeClosed => 0,
+            Failure::Store(_) | Failure::Failed { .. } => 1,
+            Failure::Wrongly { .. } => 2,
+        })
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Store(error)
+    }
+}
+
+/// Returns an error and its causes on one line.
+pub(crate) fn in_one_line(error: &Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        line.push_str(": ");
+        line.push_str(without_number(&error.to_string()));
+        cause = error.source();
+    }
+    line
+}
+
+/// Cuts off the number that says the same as the words before it: `(os error 2)`.
+pub(crate) fn without_number(cause: &str) -> &str {
+    cause.split_once(" (os error ").map_or(cause, |(words, _)| words)
+}

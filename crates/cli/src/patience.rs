@@ -1,0 +1,108 @@
+//! Waiting for writes that may never get through: the store tries for ever, a person at a prompt does not.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use rethread_store::{Error, Event, Result, Store};
+
+/// How long writes may fail before they are given up. Closing then tries for a little longer.
+const FOR_DISKS: Duration = Duration::from_millis(500);
+/// How long another process may go on holding a lock, after the store itself has begun to complain.
+const FOR_LOCKS: Duration = Duration::from_secs(5);
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// Watches a store's writes, and gives up when they fail for too long.
+#[derive(Clone, Debug)]
+pub(crate) struct Patience {
+    store: Store,
+    given_up: async_channel::Receiver<Error>,
+}
+
+/// How waiting ended.
+pub(crate) enum Ended<T> {
+    /// What was waited for is done.
+    Done(T),
+    /// Writes have failed for too long.
+    GivenUp(Error),
+}
+
+impl Patience {
+    /// Starts to watch.
+    pub(crate) fn with(store: &Store) -> Result<Self> {
+        let (tell, given_up) = async_channel::bounded(1);
+        let (events, watched) = (store.events(), store.clone());
+        let watch = move || {
+            while let Ok(event) = events.recv_blocking() {
+                if let Event::Failing(trouble) = event
+                    && let Some(error) = lasting(&watched, &trouble.error)
+                {
+                    // When nobody listens any more, nobody waits either.
+                    let _ = tell.send_blocking(error);
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new()
+            .name("rethread-patience".into())
+            .spawn(watch)
+            .map_err(Error::io("start a thread for", "watching writes"))?;
+        Ok(Self { store: store.clone(), given_up })
+    }
+
+    /// Waits for something to be written. When patience ends the store is closed, and what got through by then
+    /// still counts.
+    pub(crate) fn wait<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let mut work = pin!(work);
+        match pollster::block_on(self.race(work.as_mut())) {
+            Ended::Done(done) => done,
+            Ended::GivenUp(error) => {
+                // The reason is known; closing answers everybody who still waits.
+                let _ = self.store.close();
+                match pollster::block_on(poll_fn(|context| Poll::Ready(work.as_mut().poll(context)))) {
+                    Poll::Ready(Ok(done)) => Ok(done),
+                    Poll::Ready(Err(_)) | Poll::Pending => Err(error),
+                }
+            }
+        }
+    }
+
+    /// Waits for whichever comes first: the work's end or that of patience.
+    pub(crate) async fn race<T>(&self, work: impl Future<Output = T>) -> Ended<T> {
+        let (mut work, mut given_up) = (pin!(work), pin!(self.given_up.recv()));
+        poll_fn(|context| {
+            if let Poll::Ready(done) = work.as_mut().poll(context) {
+                return Poll::Ready(Ended::Done(done));
+            }
+            match given_up.as_mut().poll(context) {
+                Poll::Ready(Ok(error)) => Poll::Ready(Ended::GivenUp(error)),
+                Poll::Ready(Err(_)) | Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+}
+
+/// Returns what is wrong if it lasts longer than our patience, `None` if it passes.
+fn lasting(store: &Store, first: &Error) -> Option<Error> {
+    let until = Instant::now() + patience(first);
+    while let Some(trouble) = store.health().failing.into_iter().next() {
+        if Instant::now() >= until {
+            return Some(trouble.error);
+        }
+        std::thread::sleep(PERIOD);
+    }
+    None
+}
+
+fn patience(error: &Error) -> Duration {
+    match error {
+        Error::Busy { .. } => FOR_LOCKS,
+        // Waiting does not change what one may do.
+        Error::ReadOnly { .. } => Duration::ZERO,
+        Error::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Duration::ZERO,
+        _ => FOR_DISKS,
+    }
+}

@@ -1,0 +1,163 @@
+//! Where the sessions are, and how the person said so.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rethread_store::backend::Backend;
+use rethread_store::{FileBackend, Schemes};
+
+use crate::failure::Failure;
+
+/// A store's place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    at: At,
+    /// What was typed after `--store`: a hint must name the same store.
+    typed: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum At {
+    Folder(PathBuf),
+    Url(String),
+}
+
+impl Place {
+    /// Takes what was typed, else what the environment says, else the folder for a person's data.
+    pub(crate) fn find(typed: Option<String>) -> Result<Self, Failure> {
+        let at = match &typed {
+            Some(url) => parse(url)?,
+            None => At::Folder(default_folder(|name| std::env::var_os(name))?),
+        };
+        if let At::Folder(folder) = &at {
+            refuse_claudes_own(folder)?;
+        }
+        Ok(Self { at, typed })
+    }
+
+    /// Opens the store's backend. Nothing is read or made yet.
+    pub(crate) fn backend(&self) -> Result<Arc<dyn Backend>, Failure> {
+        match &self.at {
+            At::Folder(folder) => Ok(Arc::new(FileBackend::new(folder))),
+            At::Url(url) => Schemes::default().open(url).map_err(|_| unknown(url)),
+        }
+    }
+
+    /// Returns a command to type for this store, in backquotes.
+    pub(crate) fn command(&self, rest: &str) -> String {
+        match &self.typed {
+            Some(url) => format!("`rethread --store {} {rest}`", quoted(url)),
+            None => format!("`rethread {rest}`"),
+        }
+    }
+}
+
+fn parse(url: &str) -> Result<At, Failure> {
+    let Some((scheme, rest)) = url.split_once(':').filter(|(scheme, _)| is_scheme(scheme)) else {
+        return match url.is_empty() {
+            true => Err(unknown(url)),
+            false => Ok(At::Folder(url.into())),
+        };
+    };
+    let rest = rest.strip_prefix("//").unwrap_or(rest);
+    match scheme {
+        "file" if !rest.is_empty() => Ok(At::Folder(rest.into())),
+        "file" => Err(Failure::wrongly("file: names no folder", "`--store file:/srv/sessions` names one")),
+        _ if Schemes::default().names().any(|known| known == scheme) => match rest {
+            "" => Ok(At::Url(url.into())),
+            _ => Err(Failure::wrongly(
+                format!("{scheme}: takes nothing after its colon, and {rest:?} is there"),
+                format!("`--store {scheme}:`"),
+            )),
+        },
+        _ => Err(unknown(url)),
+    }
+}
+
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+}
+
+fn unknown(url: &str) -> Failure {
+    let schemes = Schemes::default();
+    let known =
+        schemes.names().map(|name| if name == "file" { "file:PATH".into() } else { format!("{name}:") });
+    let known = known.collect::<Vec<_>>().join(", ");
+    Failure::wrongly(format!("unknown store {url:?}"), format!("a store is a path or one of {known}"))
+}
+
+fn default_folder(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Failure> {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    // A relative XDG_DATA_HOME is to be ignored, says its specification.
+    let data = || set("XDG_DATA_HOME").filter(|path| path.is_absolute());
+    set("RETHREAD_HOME")
+        .or_else(|| data().map(|data| data.join("rethread")))
+        .or_else(|| set("HOME").map(|home| home.join(".local/share/rethread")))
+        .ok_or_else(|| {
+            let message = "there is no place for sessions: neither RETHREAD_HOME nor HOME is set";
+            Failure::wrongly(message, "`--store PATH` names one")
+        })
+}
+
+/// Claude Code's folder belongs to another program: nothing of ours is ever written there.
+fn refuse_claudes_own(folder: &Path) -> Result<(), Failure> {
+    let Some(home) = std::env::var_os("HOME").filter(|home| !home.is_empty()) else {
+        return Ok(());
+    };
+    let theirs = Path::new(&home).join(".claude");
+    let theirs = theirs.canonicalize().unwrap_or(theirs);
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let existing = absolute.ancestors().find_map(|path| path.canonicalize().ok());
+    if absolute.starts_with(&theirs) || existing.is_some_and(|path| path.starts_with(&theirs)) {
+        let message = format!("{} belongs to Claude Code", folder.display());
+        return Err(Failure::wrongly(message, "`--store PATH` names a folder for rethread alone"));
+    }
+    Ok(())
+}
+
+fn quoted(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/:._-+~@%,=".contains(&byte);
+    if text.bytes().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder_of(variables: &[(&str, &str)]) -> Option<PathBuf> {
+        let find = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into());
+        default_folder(find).ok()
+    }
+
+    #[test]
+    fn the_default_folder_is_rethreads_own_then_the_persons_data() {
+        let home = ("HOME", "/home/ada");
+        let data = ("XDG_DATA_HOME", "/data");
+        assert_eq!(folder_of(&[home, data, ("RETHREAD_HOME", "/r")]), Some("/r".into()));
+        assert_eq!(folder_of(&[home, data]), Some("/data/rethread".into()));
+        assert_eq!(folder_of(&[home, ("RETHREAD_HOME", "")]), Some("/home/ada/.local/share/rethread".into()));
+        assert_eq!(
+            folder_of(&[home, ("XDG_DATA_HOME", "relative")]),
+            Some("/home/ada/.local/share/rethread".into())
+        );
+        assert_eq!(folder_of(&[]), None);
+    }
+
+    #[test]
+    fn a_path_needs_no_scheme_and_a_url_names_its_folder() {
+        for (text, path) in [
+            ("/srv/s", "/srv/s"),
+            ("./a:b", "./a:b"),
+            ("file:/srv/s", "/srv/s"),
+            ("file:///srv/s", "/srv/s"),
+            ("file:s", "s"),
+        ] {
+            assert_eq!(parse(text).unwrap(), At::Folder(path.into()), "{text}");
+        }
+        for text in ["", "file:", "gopher://hole", "memory:x", "a:b"] {
+            assert!(matches!(parse(text), Err(Failure::Wrongly { .. })), "{text}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What the tests share: a person's home in a temporary folder, and what the program said there.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot begin has failed")]
+#![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+
+use std::fmt::Display;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// A person's home with a store in it.
+pub(crate) struct Home {
+    folder: TempDir,
+}
+
+/// What the program said, and how it ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.path().join("store")
+    }
+
+    pub(crate) fn log(&self, session: &str) -> PathBuf {
+        self.store().join("sessions").join(session).join("messages.jsonl")
+    }
+
+    /// Returns the program, ready to be run in this home.
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
+        self.through(&[], words)
+    }
+
+    /// Returns the program, to be run by another one.
+    pub(crate) fn through(&self, runner: &[&str], words: &[&str]) -> Command {
+        let program = env!("CARGO_BIN_EXE_rethread");
+        let mut line = runner.iter().copied().chain([program]).chain(words.iter().copied());
+        let mut command = Command::new(line.next().unwrap());
+        command.args(line).current_dir(self.path());
+        command.env_remove("XDG_DATA_HOME").env_remove("NO_COLOR");
+        command.env("HOME", self.path()).env("RETHREAD_HOME", self.store());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs the program to its end, without input.
+    pub(crate) fn run(&self, words: &[&str]) -> Said {
+        self.said(self.command(words).output().unwrap())
+    }
+
+    /// Runs the program to its end with input.
+    pub(crate) fn feed(&self, words: &[&str], input: impl Display) -> Said {
+        self.feed_to(self.command(words), input)
+    }
+
+    pub(crate) fn feed_to(&self, mut command: Command, input: impl Display) -> Said {
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let (mut stdin, input) = (child.stdin.take().unwrap(), input.to_string());
+        // It may end before it has read everything, and it may answer before it has.
+        let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+        let said = self.said(child.wait_with_output().unwrap());
+        let _ = writer.join().unwrap();
+        said
+    }
+
+    /// Starts the program with pipes at both ends.
+    pub(crate) fn start(&self, words: &[&str]) -> Child {
+        self.command(words).stdin(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Runs the program, which must succeed, and returns its answer.
+    #[track_caller]
+    pub(crate) fn answer(&self, words: &[&str]) -> String {
+        let said = self.run(words);
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{words:?}");
+        said.out
+    }
+
+    /// Begins a session with entries `u1` to `uN`.
+    pub(crate) fn conversation(&self, id: &str, length: usize) {
+        assert_eq!(self.answer(&["new", "--id", id]), format!("{id}\n"));
+        let said = self.feed(&["append", id], (1..=length).map(entry).collect::<String>());
+        assert_eq!((said.code, said.out.lines().count()), (0, length), "{}", said.err);
+    }
+
+    /// Spoils the entry `uN` of a session on disk.
+    pub(crate) fn spoil(&self, session: &str, number: usize) {
+        let log = self.log(session);
+        let text = fs::read_to_string(&log).unwrap();
+        let spoilt = text.replace(&format!("\"message {number}\""), &format!("\"massage {number}\""));
+        assert_ne!(text, spoilt);
+        fs::write(log, spoilt).unwrap();
+    }
+
+    /// Puts a line between two entries that no store has written.
+    pub(crate) fn litter(&self, session: &str) {
+        let log = self.log(session);
+        let text = fs::read_to_string(&log).unwrap();
+        let (before, after) = text.split_at(text.rfind("{\"uuid\"").unwrap());
+        fs::write(log, [before, "{\"foreign\":true}\n", after].concat()).unwrap();
+    }
+
+    /// Returns what was said; messages name the temporary folder `HOME`.
+    fn said(&self, output: Output) -> Said {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program speaks UTF-8");
+        let code = output.status.code().expect("the program was not killed");
+        let err = text(output.stderr).replace(self.path().to_str().unwrap(), "HOME");
+        Said { code, out: text(output.stdout), err }
+    }
+}
+
+impl Said {
+    /// An answer, and nothing else.
+    pub(crate) fn answer(out: impl Into<String>) -> Self {
+        Self { code: 0, out: out.into(), err: String::new() }
+    }
+
+    /// Something told, and nothing answered.
+    pub(crate) fn told(err: impl Into<String>) -> Self {
+        Self { code: 0, out: String::new(), err: err.into() }
+    }
+
+    /// An error and its hint.
+    pub(crate) fn error(code: i32, message: &str, hint: &str) -> Self {
+        Self { code, out: String::new(), err: format!("error: {message}\nhint: {hint}\n") }
+    }
+}
+
+/// The n-th entry of a conversation, as a line.
+pub(crate) fn entry(number: usize) -> String {
+    let role = if number % 2 == 1 { "user" } else { "assistant" };
+    format!("{{\"uuid\":\"u{number}\",\"role\":\"{role}\",\"content\":\"message {number}\"}}\n")
+}
+
+/// The acknowledgement of an entry.
+pub(crate) fn ack(uuid: &str, position: u64) -> String {
+    format!("{{\"uuid\":\"{uuid}\",\"position\":{position},\"durable\":true}}\n")
+}
+
+/// Returns the `uuid` that a line of JSON begins with.
+pub(crate) fn uuid_in(line: &str) -> Option<&str> {
+    line.strip_prefix(r#"{"uuid":""#)?.split('"').next()
+}
+
+/// Says in one line that a test cannot be made here; in CI that is a failure.
+pub(crate) fn cannot(what: &str) {
+    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{what}");
+    eprintln!("skipped: {what}");
+}

@@ -1,0 +1,16 @@
+//! The program as a person and as a script meet it: typed words in, answers, messages and an exit code out.
+
+mod append;
+mod bundle;
+mod care;
+mod fork;
+mod ids;
+mod kit;
+mod list;
+mod off;
+mod places;
+mod show;
+mod tail;
+mod tour;
+mod trash;
+mod trouble;

@@ -1,0 +1,72 @@
+use std::fs;
+
+use crate::kit::{Home, Said};
+
+#[test]
+fn a_store_is_a_path_or_a_url() {
+    let home = Home::new();
+    let path = home.path().join("else where");
+    let path = path.to_str().unwrap();
+    home.answer(&["--store", path, "new", "--id", "s"]);
+    assert_eq!(home.run(&["--store", &format!("file:{path}"), "verify", "s"]).code, 0);
+    assert_eq!(home.run(&["verify", "--store", &format!("file://{path}"), "s"]).code, 0);
+    assert_eq!(home.run(&["verify", "s"]).code, 1);
+}
+
+#[test]
+fn a_hint_names_the_same_store() {
+    let home = Home::new();
+    let told = "There are no sessions yet.\n\
+                hint: `rethread --store 'my store' new` begins one, `rethread tour` shows around\n";
+    assert_eq!(home.run(&["--store", "my store", "list"]), Said::told(told));
+}
+
+#[test]
+fn an_unknown_scheme_is_answered_with_the_known_ones() {
+    let home = Home::new();
+    let hint = "a store is a path or one of file:PATH, memory:, off:";
+    for url in ["gopher://hole", "sqllite:x", ""] {
+        let expected = Said::error(2, &format!("unknown store {url:?}"), hint);
+        assert_eq!(home.run(&["--store", url, "list"]), expected, "{url}");
+    }
+    let said = home.run(&["--store", "file:", "list"]);
+    assert_eq!((said.code, said.out.as_str()), (2, ""));
+}
+
+#[test]
+fn without_a_store_given_the_environment_and_then_the_home_decide() {
+    let home = Home::new();
+    let run = |variables: &[(&str, &str)]| {
+        let mut command = home.command(&["new", "--id", "s"]);
+        command.env_remove("RETHREAD_HOME").envs(variables.iter().copied());
+        assert!(command.status().unwrap().success());
+    };
+    let folder = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    run(&[("RETHREAD_HOME", &folder("own")), ("XDG_DATA_HOME", &folder("data"))]);
+    run(&[("XDG_DATA_HOME", &folder("data"))]);
+    run(&[("XDG_DATA_HOME", "")]);
+    for store in ["own", "data/rethread", ".local/share/rethread"] {
+        assert!(home.path().join(store).join("sessions/s").is_dir(), "{store}");
+    }
+}
+
+#[test]
+fn claude_codes_own_folder_is_never_used() {
+    let home = Home::new();
+    let theirs = home.path().join(".claude");
+    fs::create_dir(&theirs).unwrap();
+    let hint = "`--store PATH` names a folder for rethread alone";
+    for path in [".claude", ".claude/projects", "./.claude/../.claude/x"] {
+        let expected = Said::error(2, &format!("{path} belongs to Claude Code"), hint);
+        assert_eq!(home.run(&["--store", path, "new"]), expected);
+    }
+    assert_eq!(fs::read_dir(theirs).unwrap().count(), 0);
+}
+
+#[test]
+fn a_memory_store_lives_as_long_as_the_command() {
+    let home = Home::new();
+    assert_eq!(home.answer(&["--store", "memory:", "new", "--id", "s"]), "s\n");
+    assert_eq!(home.run(&["--store", "memory:", "show", "s"]).code, 1);
+    assert!(!home.store().try_exists().unwrap());
+}
