@@ -99,10 +99,12 @@ impl Context {
 
     /// Returns an error and its causes on one line, ids shortened.
     pub(crate) fn describe(&self, error: &Error) -> String {
-        if let Error::Busy { session, holder, .. } = error {
-            return format!("session {} is locked by {holder}", self.short(session));
-        }
         let line = in_one_line(error);
+        if let Error::Busy { what, .. } = error
+            && let Some(Ok(id)) = what.strip_prefix("session ").map(str::parse::<SessionId>)
+        {
+            return self.shortened(&line, &id);
+        }
         match session_of(error) {
             Some(id) => self.shortened(&line, id),
             None => line,

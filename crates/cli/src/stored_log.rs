@@ -44,11 +44,6 @@ impl StoredLog {
     }
 }
 
-/// Returns what is wrong with a log's end, if a record was lost there.
-pub(crate) async fn damaged_end(backend: &dyn Backend, log: &LogKey) -> Result<Option<Damage>> {
-    Ok(backend.read(log, From::Last, 1).await?.tail.filter(is_lost))
-}
-
 /// An end that is merely cut may be a write under way; whole lines that are no records never are.
 fn is_lost(tail: &Damage) -> bool {
     !matches!(tail.flaw, Flaw::Cut | Flaw::Nul)

@@ -77,12 +77,12 @@ impl std::fmt::Display for Gap {
         let which =
             if from == to { format!("entry {from} is") } else { format!("entries {from} to {to} are") };
         let why = match self.reason {
-            Why::SessionMissing => "which is not there",
-            Why::Damaged => "where they are damaged",
-            Why::Replaced => "where another entry stands",
-            Why::Cycle => "whose forks form a circle",
+            Why::SessionMissing => "is not there",
+            Why::Damaged => "is damaged there",
+            Why::Replaced => "has another entry there",
+            Why::Cycle => "is a fork of itself",
         };
-        write!(f, "{which} missing: in session {session}, {why}")
+        write!(f, "{which} missing: session {session} {why}")
     }
 }
 

@@ -66,10 +66,10 @@ pub enum Error {
     },
 
     /// Another process holds the lock of this session's files.
-    #[error("session {session} is locked by {holder} since {waited:?}")]
+    #[error("{what} is locked by {holder}")]
     Busy {
-        /// The session.
-        session: SessionId,
+        /// What is locked: a session, or the whole store.
+        what: String,
         /// What the lock file says of its holder.
         holder: String,
         /// How long this call waited.

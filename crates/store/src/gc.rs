@@ -37,7 +37,7 @@ impl Default for Cleaning {
 pub struct Cleaned {
     /// Sessions purged, or whose interrupted purge was finished.
     pub purged: Vec<SessionId>,
-    /// Sessions whose purge did not succeed, and why; they are as they were.
+    /// Sessions that could not be read or purged, and why. As long as there are any, no content is removed.
     pub failed: Vec<(SessionId, Error)>,
     /// Content removed.
     pub blobs: Vec<BlobId>,
@@ -58,7 +58,13 @@ impl Store {
         let mut live = Vec::new();
         for listed in backend.list(Space::Sessions, None, usize::MAX).await? {
             let Ok(session) = listed.name.parse::<SessionId>() else { continue };
-            let fold = Fold::load(backend, &session).await?;
+            let fold = match Fold::load(backend, &session).await {
+                Ok(fold) => fold,
+                Err(error) => {
+                    cleaned.failed.push((session, error));
+                    continue;
+                }
+            };
             // An import may still be at work on it; one that died is cleared away like an interrupted purge.
             let arriving = fold.arrival.as_ref().is_some_and(|arrival| !older(arrival.at, HOUR));
             let expired = |at: Timestamp| cleaning.trash_after.is_some_and(|age| older(at, age));
@@ -76,7 +82,11 @@ impl Store {
             }
             cleaned.leftovers = backend.sweep().await?;
         }
-        let used = self.used_blobs(&live).await?;
+        let used = self.used_blobs(&live, &mut cleaned.failed).await?;
+        if !cleaned.failed.is_empty() {
+            // What cannot be read may refer to anything, so all content stays.
+            return Ok(cleaned);
+        }
         for listed in backend.list(Space::Blobs, None, usize::MAX).await? {
             let Ok(blob) = listed.name.parse::<BlobId>() else { continue };
             if !used.contains(&blob) && older(listed.modified, cleaning.blobs_after) {
@@ -92,7 +102,11 @@ impl Store {
     /// Returns everything that may be a reference: any 64 hex digits in a record of a capture or in a document.
     ///
     /// Knowing less of their shape keeps more: what a newer version writes is safe from an older one.
-    async fn used_blobs(&self, sessions: &[SessionId]) -> Result<HashSet<BlobId>> {
+    async fn used_blobs(
+        &self,
+        sessions: &[SessionId],
+        failed: &mut Vec<(SessionId, Error)>,
+    ) -> Result<HashSet<BlobId>> {
         let backend = &*self.inner.backend;
         let mut used = HashSet::new();
         for session in sessions {
@@ -101,6 +115,10 @@ impl Store {
             loop {
                 let chunk = backend.read(&log, From::Position(from), READ_AHEAD).await?;
                 chunk.lines.iter().for_each(|line| used.extend(hashes(line.as_bytes())));
+                if let Some(damage) = chunk.damage.first() {
+                    let (what, reason) = (format!("session {session}"), damage.to_string());
+                    failed.push((session.clone(), Error::Damaged { what, reason }));
+                }
                 if chunk.next == from {
                     break;
                 }

@@ -142,6 +142,7 @@ impl Store {
 
     /// Returns the ids that begin with some text, at most `limit`, trash included.
     pub async fn ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<SessionId>> {
+        self.check_format().await?;
         let listed = self.inner.backend.list(Space::Sessions, None, usize::MAX).await?;
         let ids = listed.into_iter().map(|listed| listed.name).filter(|name| name.starts_with(prefix));
         Ok(ids.filter_map(|name| name.parse().ok()).take(limit).collect())

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::backend::{From, LogKey, LogName, Position};
-use crate::chain::{History, Record, Walk};
+use crate::chain::{Gap, History, Record, Walk, Why};
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::fold::{Fold, Leaf};
 use crate::id::{EntryId, SessionId};
 use crate::metadata::Metadata;
-use crate::stamp::Kind;
+use crate::stamp::{Flaw, Kind};
 use crate::store::Store;
 use crate::ticket::Ticket;
 use crate::writer::{Change, Draft, Lane, Patience, Request};
@@ -152,7 +152,22 @@ impl Session {
 
     /// Returns the conversation, inherited entries included, up to this handle's place.
     pub async fn messages(&self) -> Result<History> {
-        self.walk().await?.collect(usize::MAX).await
+        self.newest(usize::MAX).await
+    }
+
+    /// Returns the newest entries, and a gap after them if the log's last line was damaged: it may have been one.
+    async fn newest(&self, count: usize) -> Result<History> {
+        let fold = self.store.fold(&self.id).await?;
+        let leaf = self.leaf(&fold);
+        let ends_here = leaf == fold.leaf;
+        let mut history = self.walk_from(leaf).await?.collect(count).await?;
+        let end = self.store.inner.backend.read(&self.log(LogName::Messages), From::Last, 1).await?;
+        // A line that is merely cut was never acknowledged, or is being written now.
+        if ends_here && end.tail.is_some_and(|tail| tail.flaw != Flaw::Cut) {
+            let depths = leaf.depth + 1..=leaf.depth + 1;
+            history.gaps.push(Gap { session: self.id.clone(), depths, reason: Why::Damaged });
+        }
+        Ok(history)
     }
 
     /// Returns the conversation up to an entry, which may stand on any branch. An unknown one is an error.
@@ -164,7 +179,7 @@ impl Session {
     /// Returns part of the conversation. From the end, only that part is read.
     pub async fn page(&self, page: Page) -> Result<History> {
         match page {
-            Page::Last(count) => self.walk().await?.collect(count).await,
+            Page::Last(count) => self.newest(count).await,
             Page::Before(entry, count) => {
                 let (leaf, _) = self.store.find(&self.id, &entry).await?;
                 let mut walk = self.walk_from(leaf).await?;
@@ -299,12 +314,6 @@ impl Session {
     pub async fn settle(&self) -> Result<()> {
         self.store.inner.writer.settle(&self.log(LogName::Messages)).await?;
         self.store.inner.backend.settle(&self.log(LogName::Messages)).await
-    }
-
-    pub(crate) async fn walk(&self) -> Result<Walk> {
-        let fold = self.store.fold(&self.id).await?;
-        let leaf = self.leaf(&fold);
-        Ok(Walk::new(self.store.inner.backend.clone(), &self.id, fold, leaf))
     }
 
     pub(crate) async fn walk_from(&self, leaf: Leaf) -> Result<Walk> {

@@ -189,6 +189,7 @@ impl Store {
 
     /// Returns a session's metadata, whether it is in the trash or not.
     pub async fn metadata(&self, id: &SessionId) -> Result<Metadata> {
+        self.check_format().await?;
         let fold = self.fold(id).await?;
         if fold.next == 0 || fold.purging {
             return Err(Error::SessionNotFound(id.clone()));

@@ -229,6 +229,15 @@ fn a_damaged_session_is_listed_like_any_other() {
 }
 
 #[test]
+fn a_damaged_last_record_is_a_gap_and_not_just_a_shorter_history() {
+    let home = Home::new();
+    let session = damaged(&home, 3, |lines| lines[3] = lines[3].replace("message 3", "messagE 3"));
+    let history = run(session.messages()).unwrap();
+    assert_eq!((ids(&history).as_str(), history.gaps.len()), ("u1 u2", 1));
+    assert_eq!(history.gaps[0].depths, 3..=3);
+}
+
+#[test]
 fn gc_keeps_what_is_referred_to_and_finishes_what_was_interrupted() {
     let home = Home::new();
     let store = home.open();

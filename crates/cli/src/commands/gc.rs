@@ -33,8 +33,15 @@ impl Gc {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
         let cleaned = context.write(context.store.gc(&self.cleaning))?;
         cleaned.purged.iter().try_for_each(|id| ui.data(id.as_str().as_bytes()))?;
+        for (id, error) in &cleaned.failed {
+            ui.warn(&format!("session {}: {}", context.short(id), context.describe(error)));
+        }
         ui.say(&sentence(&cleaned, self.cleaning.mode));
-        Ok(Done::Fully)
+        if cleaned.failed.is_empty() {
+            return Ok(Done::Fully);
+        }
+        ui.say("No content was removed: what cannot be read may still need it.");
+        Ok(Done::Partly)
     }
 }
 

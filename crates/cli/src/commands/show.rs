@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::conversation::Conversation;
 use crate::failure::{Done, Failure};
 use crate::named::{NamedEntry, NamedSession};
-use crate::stored_log::{StoredLog, damaged_end};
+use crate::stored_log::StoredLog;
 use crate::ui::{Tone, Ui};
 
 #[derive(Debug)]
@@ -135,12 +135,7 @@ impl Show {
         };
         let entries = history.records.into_iter().map(|record| Shown { record, branch: None }).collect();
         let gaps = history.gaps.iter().map(|gap| context.shortened(&gap.to_string(), &gap.session));
-        let mut missing: Vec<String> = gaps.collect();
-        if matches!(self.part, Part::Chain) {
-            let log = LogKey::new(session.id().clone(), LogName::Messages);
-            let end = damaged_end(&**session.store().backend(), &log).await?;
-            missing.extend(end.map(|damage| damage.to_string()));
-        }
+        let missing = gaps.collect();
         Ok(Found { entries, missing })
     }
 

@@ -77,7 +77,7 @@ pub(crate) fn locked<T>(
 ) -> Result<T> {
     make_folder(&**disk, root)?;
     let mut lock = LockFile::open(disk, root)?;
-    lock.acquire(&"store".parse()?, owner, Duration::from_secs(5))?;
+    lock.acquire(&"the store", owner, Duration::from_secs(5))?;
     let done = work();
     lock.release();
     done

@@ -137,7 +137,7 @@ impl Folder {
                 Some(lock) => lock,
                 None => slot.insert(LockFile::open(&self.disk, &self.path)?),
             };
-            lock.acquire(&self.session, &self.owner, patience)?;
+            lock.acquire(&format_args!("session {}", self.session), &self.owner, patience)?;
             // Whoever deletes or replaces the lock file makes two holders; only the file at the path counts.
             if lock.is_current() {
                 let done = work(lock, logs, self);

@@ -4,6 +4,7 @@
 //! marking costs no allocation. What the page says matters only while the machine runs: after a crash of the
 //! machine the disk itself is the truth.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +12,6 @@ use std::time::{Duration, Instant};
 use super::disk::{Disk, DiskFile, Open, read_range, write_all_at};
 use crate::backend::LogName;
 use crate::error::{Error, Result};
-use crate::id::SessionId;
 use crate::lease::Holder;
 
 const PAGE: usize = 4096;
@@ -59,13 +59,13 @@ impl LockFile {
     }
 
     /// Tries to become the holder for as long as `patience`.
-    pub(crate) fn acquire(&mut self, session: &SessionId, owner: &str, patience: Duration) -> Result<()> {
+    pub(crate) fn acquire(&mut self, what: &dyn Display, owner: &str, patience: Duration) -> Result<()> {
         let begun = Instant::now();
         let mut announced = None;
         while !self.file.try_lock().map_err(Error::io("lock", &self.path))? {
             if begun.elapsed() >= patience {
                 let holder = self.holder();
-                return Err(Error::Busy { session: session.clone(), holder, waited: begun.elapsed() });
+                return Err(Error::Busy { what: what.to_string(), holder, waited: begun.elapsed() });
             }
             if announced.is_none_or(|at: Instant| at.elapsed().as_millis() > FRESH / 4) {
                 self.announce(owner);
