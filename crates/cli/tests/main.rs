@@ -9,6 +9,7 @@ mod kit;
 mod list;
 mod off;
 mod places;
+mod processes;
 mod show;
 mod tail;
 mod tour;
