@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use rethread_store::backend::Backend;
 use rethread_store::{
     Entry, Error, FileBackend, Filter, Fork, MemoryBackend, NewSession, Options, Session, SessionId, Store,
@@ -234,4 +235,33 @@ proptest! {
         steps.iter().for_each(|step| world.take(step));
         world.check();
     }
+}
+
+/// The same for as long as `make torture` says, from seeds that can be run again.
+#[test]
+fn torture_files_agree_with_the_model() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seconds = number("RETHREAD_TORTURE_SECONDS").unwrap_or(2);
+    let chosen = number("RETHREAD_TORTURE_SEED");
+    let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock");
+    let first = chosen.unwrap_or(clock.as_secs());
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(seconds);
+    let (mut seed, mut sequences) = (first, 0);
+    while sequences == 0 || (chosen.is_none() && std::time::Instant::now() < until) {
+        let bytes: Vec<u8> = (0..4).flat_map(|part: u64| (seed ^ part << 56).to_le_bytes()).collect();
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+        let mut runner = TestRunner::new_with_rng(cases(20), rng);
+        let tried = runner.run(&prop::collection::vec(step(), 1..120), |steps| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let mut world = World::new(|| Store::new(FileBackend::new(folder.path()), Options::default()));
+            steps.iter().for_each(|step| world.take(step));
+            world.check();
+            Ok(())
+        });
+        if let Err(error) = tried {
+            panic!("{error}\nto run it again: RETHREAD_TORTURE_SEED={seed} make torture");
+        }
+        (seed, sequences) = (seed + 1, sequences + 20);
+    }
+    println!("model: {sequences} sequences of up to 120 operations, seeds {first} to {}", seed - 1);
 }
