@@ -84,6 +84,11 @@ impl FileBackend {
         &self.root
     }
 
+    /// How long those wait whose call is not tried again by a writer.
+    fn long_patience(&self) -> Duration {
+        self.patience.max(Duration::from_secs(5))
+    }
+
     fn session_path(&self, session: &SessionId) -> PathBuf {
         self.root.join("sessions").join(session.as_str())
     }
@@ -191,9 +196,7 @@ impl FileBackend {
         match key.owner() {
             _ if self.disk.stat(&path).is_err() => Ok(false),
             // Under the lock, or a put that expected the document could bring it back.
-            Some(session) => {
-                self.folder(session).exclusively(self.patience.max(Duration::from_secs(5)), remove)
-            }
+            Some(session) => self.folder(session).exclusively(self.long_patience(), remove),
             None => document::locked(&self.disk, &self.root, &self.owner, remove),
         }
     }
@@ -202,7 +205,7 @@ impl FileBackend {
         let trash = self.root.join("trash");
         quarantine::make_folder(&*self.disk, &trash)?;
         let aside = trash.join(format!("{session}.{}", uuid::Uuid::new_v4().simple()));
-        self.folder(session).exclusively(self.patience, || {
+        self.folder(session).exclusively(self.long_patience(), || {
             // One rename takes everything away at once; what is left of it is swept up at leisure.
             self.disk.rename(path, &aside).map_err(Error::io("move to the trash", path))?;
             let sessions = self.root.join("sessions");
@@ -242,7 +245,7 @@ impl Backend for FileBackend {
                     return Ok(Put::Conflict(None));
                 }
                 quarantine::make_folder(&*self.disk, folder.path())?;
-                folder.exclusively(self.patience.max(Duration::from_secs(5)), replace)
+                folder.exclusively(self.long_patience(), replace)
             }
             None => document::locked(&self.disk, &self.root, &self.owner, replace),
         }
@@ -331,7 +334,7 @@ impl Backend for FileBackend {
         if self.disk.stat(folder.path()).is_err() {
             return Ok(Rewrite::default());
         }
-        let done = folder.exclusively(self.patience.max(Duration::from_secs(5)), || {
+        let done = folder.exclusively(self.long_patience(), || {
             rewrite::rewrite(&*self.disk, folder.path(), folder.quarantine(), log.name)
         });
         self.forget(&log.session);
@@ -354,7 +357,7 @@ impl Backend for FileBackend {
                 swept += u64::from(self.take_away(&session, &path)?);
             }
         }
-        Ok(swept + document::sweep(&*self.disk, &self.root)?)
+        Ok(swept + document::sweep(&*self.disk, &self.root)? + blob::sweep(&*self.disk, &self.root)?)
     }
 }
 

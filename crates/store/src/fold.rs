@@ -15,6 +15,8 @@ use crate::stamp::{Kind, Line, Stamp};
 use crate::view::{Message, Role};
 
 const PROMPT_LENGTH: usize = 200;
+/// Changes whenever records are folded differently, for instance when a new kind of note is understood.
+const VERSION: u32 = 1;
 const READ_AHEAD: usize = 1 << 20;
 
 /// The end of a chain: an entry of this log, or an inherited one, which its depth names.
@@ -37,6 +39,9 @@ pub(crate) struct Fence {
 /// Everything that follows from the records before `next`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Fold {
+    /// How records are folded: a cache made in another way is not believed.
+    #[serde(default)]
+    pub(crate) version: u32,
     pub(crate) metadata: Metadata,
     pub(crate) next: Position,
     pub(crate) leaf: Leaf,
@@ -68,6 +73,7 @@ impl Fold {
     /// Returns the fold of no record at all.
     pub(crate) fn empty(session: &SessionId) -> Self {
         Self {
+            version: VERSION,
             metadata: Metadata::new(session.clone(), Timestamp::UNIX_EPOCH),
             next: 0,
             leaf: Leaf::default(),
@@ -115,7 +121,7 @@ impl Fold {
         let document = backend.get(&Key::metadata(session)).await?;
         Ok(document.and_then(|document| Self::from_document(&document.bytes)).filter(|fold| {
             // A document copied from elsewhere says nothing about this session.
-            fold.metadata.session_id == *session
+            fold.metadata.session_id == *session && fold.version == VERSION
         }))
     }
 

@@ -307,6 +307,25 @@ fn d8_a_failed_sync_condemns_the_file_and_the_records_go_to_the_next_segment() {
 }
 
 #[test]
+fn d8_a_group_that_reaches_into_the_condemned_block_goes_to_the_next_segment_whole() {
+    // Once, the last synced block began inside a group, and the half of it in the old file counted for nothing.
+    for size in (0..4_200).step_by(300) {
+        let (home, disk) = (Home::new(), FaultyDisk::default());
+        let store = store_on(&disk, &home);
+        let session = conversation(&store, "s", 1);
+        let filling = "x".repeat(size);
+        let group = (2..=6).map(|n| Entry::parse(format!(r#"{{"uuid":"u{n}","x":"{filling}"}}"#)).unwrap());
+        run(async { session.append_all(group.collect()).await.unwrap().await }).unwrap();
+        disk.set(Fault::Sync(1));
+        run(async { session.append(message(7)).await.unwrap().await }).unwrap();
+        for opened in [&store, &home.open()] {
+            assert_eq!(chain_of(&run(opened.open(session.id())).unwrap()), u(1..=7), "{size}");
+        }
+        assert!(run(home.open().verify(session.id())).unwrap().is_ok(), "{size}");
+    }
+}
+
+#[test]
 fn d8_what_a_dead_writer_had_not_synced_is_written_again_before_it_is_trusted() {
     let (home, disk) = (Home::new(), FaultyDisk::default());
     let session = conversation(&store_on(&disk, &home), "s", 2);

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::disk::{Disk, Open, read_range, write_all_at};
+use super::document;
 use super::quarantine::make_folder;
 use crate::backend::Listed;
 use crate::error::{Error, Result};
@@ -83,6 +84,13 @@ pub(crate) fn get(disk: &dyn Disk, root: &Path, blob: &BlobId, range: Range<u64>
         });
     }
     Ok(Some(bytes.into()))
+}
+
+/// Removes what puts that were interrupted left behind.
+pub(crate) fn sweep(disk: &dyn Disk, root: &Path) -> Result<u64> {
+    let base = root.join("blobs/sha256");
+    let folders = disk.names(&base).unwrap_or_default();
+    folders.iter().map(|first| document::sweep_folder(disk, &base.join(first))).sum()
 }
 
 /// Lists blobs by hash.

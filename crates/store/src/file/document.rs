@@ -130,14 +130,17 @@ pub(crate) fn sweep(disk: &dyn Disk, root: &Path) -> Result<u64> {
     let sessions = root.join("sessions");
     let mut folders = vec![root.to_owned(), root.join("memory")];
     folders.extend(names(disk, &sessions)?.into_iter().map(|name| sessions.join(name)));
+    folders.iter().map(|folder| sweep_folder(disk, folder)).sum()
+}
+
+/// The same for one folder.
+pub(crate) fn sweep_folder(disk: &dyn Disk, folder: &Path) -> Result<u64> {
     let mut swept = 0;
-    for folder in folders {
-        for name in names(disk, &folder)? {
-            let path = folder.join(&name);
-            let temporary = name.starts_with('.') && name.ends_with(".tmp");
-            if temporary && disk.stat(&path).is_ok_and(|stat| is_abandoned(&stat)) {
-                swept += u64::from(remove(disk, &path)?);
-            }
+    for name in names(disk, folder)? {
+        let path = folder.join(&name);
+        let temporary = name.starts_with('.') && name.ends_with(".tmp");
+        if temporary && disk.stat(&path).is_ok_and(|stat| is_abandoned(&stat)) {
+            swept += u64::from(remove(disk, &path)?);
         }
     }
     Ok(swept)

@@ -310,6 +310,7 @@ impl LogFile {
         let block = self.synced - self.synced % BLOCK;
         let cut = (block.saturating_sub(self.retained_from) as usize).min(self.retained.len());
         let from = memchr::memrchr(b'\n', &self.retained[..cut]).map_or(0, |newline| newline + 1);
+        let from = group_start(&self.retained, from).unwrap_or(0);
         self.retained.drain(..from);
         self.retained_from += from as u64;
     }
@@ -322,9 +323,10 @@ impl LogFile {
             let from = self.start.max(block.saturating_sub(reach));
             let bytes = read_range(&*self.file, from, self.length).map_err(self.at("read"))?;
             let before = (block.saturating_sub(from) as usize).min(bytes.len());
-            let newline = memchr::memrchr(b'\n', &bytes[..before]);
-            if from == self.start || newline.is_some() {
-                let skip = newline.map_or(0, |newline| newline + 1);
+            let newline = memchr::memrchr(b'\n', &bytes[..before]).map(|newline| newline + 1);
+            let whole = newline.and_then(|newline| group_start(&bytes, newline));
+            if from == self.start || whole.is_some() {
+                let skip = whole.unwrap_or(0);
                 self.retained = bytes[skip..].to_vec();
                 self.retained_from = from + skip as u64;
                 return Ok(());
@@ -345,6 +347,23 @@ impl LogFile {
     fn at(&self, action: &'static str) -> impl FnOnce(std::io::Error) -> Error {
         Error::io(action, self.path.clone())
     }
+}
+
+/// Returns where the group begins that the line at `at` belongs to; `None` if that is before these bytes.
+///
+/// A segment that began in the middle of a group would leave the other half without its end.
+fn group_start(bytes: &[u8], mut at: usize) -> Option<usize> {
+    while at > 0 {
+        let before = memchr::memrchr(b'\n', &bytes[..at - 1]).map_or(0, |newline| newline + 1);
+        let line = Line::parse(bytes::Bytes::copy_from_slice(&bytes[before..at - 1]));
+        match line {
+            Ok(line) if line.stamp().left > 0 => at = before,
+            // The first line of these bytes may itself be cut, or the end of a line that began earlier.
+            Err(_) if before == 0 => return None,
+            _ => return Some(at),
+        }
+    }
+    None
 }
 
 fn whole_lines(bytes: &[u8]) -> impl Iterator<Item = Line> {

@@ -99,11 +99,12 @@ fn read_on(
             }
         };
         let start = found.good_end;
-        let stopped = scan::scan(&*segment.file, start, end, max_bytes.saturating_sub(size), &mut found)
-            .map_err(at("read"))?;
+        let room = max_bytes.saturating_sub(size);
+        scan::scan(&*segment.file, start, end, room, &mut found).map_err(at("read"))?;
         size += found.size;
         chunk.next = found.next().unwrap_or(chunk.next);
-        chunk.tail = if stopped == found.good_end && stopped < end { None } else { found.tail(end) };
+        // Where it stopped for its size, what follows is simply not read yet.
+        chunk.tail = if found.size >= room { None } else { found.tail(end) };
         // Without a record it is not certain that this is where the position will be.
         if known.is_some() || !found.lines.is_empty() {
             mark = Some(Bookmark {
