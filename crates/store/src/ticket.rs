@@ -2,11 +2,13 @@
 
 use std::future::IntoFuture;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backend::{Durability, Position};
+use crate::backend::{Durability, LogKey, Position};
 use crate::error::{Error, Result};
 use crate::id::EntryId;
+use crate::writer::Unheard;
 
 /// What an append will have become. Await it, or [`wait`](Ticket::wait), to know that the entry is as durable as the
 /// store was asked to make it; drop it to fire and forget: an error still shows in `health`, `flush` and `close`.
@@ -15,7 +17,10 @@ use crate::id::EntryId;
 #[derive(Debug)]
 #[must_use = "an append is durable only when its ticket says so; drop it explicitly to fire and forget"]
 pub struct Ticket {
-    receiver: oneshot::Receiver<Result<Ack>>,
+    /// Taken by whoever reads the answer.
+    receiver: Option<oneshot::Receiver<Result<Ack>>>,
+    log: LogKey,
+    unheard: Arc<Unheard>,
 }
 
 /// What became of an append.
@@ -37,22 +42,34 @@ pub struct Placed {
 }
 
 impl Ticket {
-    pub(crate) fn new() -> (oneshot::Sender<Result<Ack>>, Self) {
+    pub(crate) fn new(log: &LogKey, unheard: &Arc<Unheard>) -> (oneshot::Sender<Result<Ack>>, Self) {
         let (sender, receiver) = oneshot::channel();
-        (sender, Self { receiver })
+        (sender, Self { receiver: Some(receiver), log: log.clone(), unheard: unheard.clone() })
     }
 
     /// Waits on this thread until the append is done.
-    pub fn wait(self) -> Result<Ack> {
-        self.receiver.recv().unwrap_or(Err(Error::Closed))
+    pub fn wait(mut self) -> Result<Ack> {
+        let answer = self.receiver.take().map(|receiver| receiver.recv());
+        answer.and_then(Result::ok).unwrap_or(Err(Error::Closed))
     }
 
     /// Waits for some time; `None` if it is not done by then, and the ticket can be waited for again.
     pub fn wait_for(&self, patience: Duration) -> Option<Result<Ack>> {
-        match self.receiver.recv_timeout(patience) {
+        match self.receiver.as_ref()?.recv_timeout(patience) {
             Ok(done) => Some(done),
             Err(oneshot::RecvTimeoutError::Timeout) => None,
             Err(oneshot::RecvTimeoutError::Disconnected) => Some(Err(Error::Closed)),
+        }
+    }
+}
+
+impl Drop for Ticket {
+    /// A failure that had arrived and was never read is not forgotten: `health`, `flush` and `close` tell of it.
+    fn drop(&mut self) {
+        if let Some(receiver) = self.receiver.take()
+            && let Ok(Err(error)) = receiver.try_recv()
+        {
+            self.unheard.keep(&self.log, error);
         }
     }
 }
@@ -61,7 +78,13 @@ impl IntoFuture for Ticket {
     type Output = Result<Ack>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { self.receiver.await.unwrap_or(Err(Error::Closed)) })
+    fn into_future(mut self) -> Self::IntoFuture {
+        let receiver = self.receiver.take();
+        Box::pin(async move {
+            match receiver {
+                Some(receiver) => receiver.await.unwrap_or(Err(Error::Closed)),
+                None => Err(Error::Closed),
+            }
+        })
     }
 }

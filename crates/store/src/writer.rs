@@ -9,6 +9,7 @@ mod head;
 mod operation;
 mod queue;
 mod state;
+mod unheard;
 mod worker;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,6 +22,7 @@ pub(crate) use self::head::Lane;
 pub(crate) use self::operation::{Change, Draft, Operation, Patience};
 use self::queue::Queue;
 use self::state::{Job, State, trouble};
+pub(crate) use self::unheard::Unheard;
 use crate::backend::{Backend, Durability, LogKey, LogName};
 use crate::error::{Error, Result};
 use crate::health::{Event, Health};
@@ -64,6 +66,7 @@ struct Shared {
     work: Condvar,
     /// There is room in a queue.
     room: Signal,
+    unheard: Arc<Unheard>,
 }
 
 impl Writer {
@@ -75,13 +78,14 @@ impl Writer {
             state: Mutex::default(),
             work: Condvar::new(),
             room: Signal::new(),
+            unheard: Arc::default(),
         };
         Self { shared: Arc::new(shared), threads: Mutex::default(), closed: Mutex::default() }
     }
 
     /// Queues an operation, waiting for room if there is none.
     pub(crate) async fn submit(&self, log: &LogKey, request: Request) -> Result<Ticket> {
-        let (operation, ticket) = request.into_operation();
+        let (operation, ticket) = request.into_operation(log, &self.shared.unheard);
         let mut operation = Box::new(operation);
         loop {
             listener!(self.shared.room => room);
@@ -96,7 +100,7 @@ impl Writer {
 
     /// Queues an operation, or says that there is no room.
     pub(crate) fn try_submit(&self, log: &LogKey, request: Request) -> Result<Ticket> {
-        let (operation, ticket) = request.into_operation();
+        let (operation, ticket) = request.into_operation(log, &self.shared.unheard);
         self.accept(log, Box::new(operation)).map(|()| ticket).map_err(|(_, error)| error)
     }
 
@@ -159,7 +163,7 @@ impl Writer {
             };
             result = result.and(passed);
         }
-        self.shared.take_unheard().and(result)
+        self.shared.unheard.take().and(result)
     }
 
     /// The same on this thread, as far as it gets until some time.
@@ -193,7 +197,7 @@ impl Writer {
     }
 
     fn barrier(&self, log: &LogKey) -> Result<Ticket> {
-        let (operation, ticket) = Request::default().into_operation();
+        let (operation, ticket) = Request::default().into_operation(log, &self.shared.unheard);
         let mut state = self.shared.state();
         let queue = state.queues.entry(log.clone()).or_default();
         if let Some(failing) = queue.trouble() {
@@ -231,7 +235,7 @@ impl Writer {
         if let Some(error) = self.shared.abandon() {
             result = Err(error);
         }
-        result = self.shared.take_unheard().and(result);
+        result = self.shared.unheard.take().and(result);
         self.shared.work.notify_all();
         for thread in self.threads.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             while !thread.is_finished() && Instant::now() < until {
@@ -253,7 +257,7 @@ impl Writer {
             |(log, queue): (&LogKey, &Queue)| queue.trouble().map(|failing| trouble(log, failing, queue));
         Health {
             failing: state.queues.iter().filter_map(trouble).collect(),
-            lost: state.unheard.clone(),
+            lost: self.shared.unheard.all(),
             queued: state.queues.values().map(|queue| queue.records).sum(),
             queued_bytes: state.bytes,
         }
@@ -305,8 +309,8 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    fn into_operation(self) -> (Operation, Ticket) {
-        let (reply, ticket) = Ticket::new();
+    fn into_operation(self, log: &LogKey, unheard: &Arc<Unheard>) -> (Operation, Ticket) {
+        let (reply, ticket) = Ticket::new(log, unheard);
         let Request { drafts, lane, nonce, patience } = self;
         (Operation { drafts, lane, nonce, patience, reply: Some(reply) }, ticket)
     }
@@ -438,15 +442,10 @@ impl Shared {
         for (mut operation, answer) in answers {
             let error = answer.as_ref().err().cloned();
             if let (false, Some(error)) = (operation.tell(answer), error) {
-                self.state().keep_unheard(log, error);
+                self.state().tell(Event::Abandoned(log.clone(), error.clone()));
+                self.unheard.keep(log, error);
             }
         }
-    }
-
-    /// Returns the first failure that nobody heard of, and forgets them.
-    fn take_unheard(&self) -> Result<()> {
-        let unheard = std::mem::take(&mut self.state().unheard);
-        unheard.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
     }
 
     /// Gives up what could not be written, and lets the threads end.

@@ -13,8 +13,6 @@ use crate::id::SessionId;
 
 /// How long written records may stay unsynced.
 const SYNC_WITHIN: Duration = Duration::from_millis(900);
-/// How many failures are kept for those who ask: the first ones tell the story.
-const MAX_UNHEARD: usize = 64;
 /// How many logs are remembered when nothing happens on them.
 const MAX_IDLE: usize = 1024;
 
@@ -32,8 +30,6 @@ pub(super) struct State {
     /// Threads end when they have nothing to do.
     pub(super) ending: bool,
     pub(super) subscribers: Vec<async_channel::Sender<Event>>,
-    /// Records that were given up and whose tickets nobody held.
-    pub(super) unheard: Vec<(LogKey, Error)>,
     /// Sessions whose cached metadata is older than their log.
     pub(super) touched: HashSet<SessionId>,
 }
@@ -153,14 +149,6 @@ impl State {
     pub(super) fn forget_idle(&mut self) {
         if self.queues.len() > MAX_IDLE {
             self.queues.retain(|_, queue| !queue.is_idle());
-        }
-    }
-
-    /// Keeps a failure that nobody heard of for the next `flush` or `close`.
-    pub(super) fn keep_unheard(&mut self, log: &LogKey, error: Error) {
-        self.tell(Event::Abandoned(log.clone(), error.clone()));
-        if self.unheard.len() < MAX_UNHEARD {
-            self.unheard.push((log.clone(), error));
         }
     }
 
