@@ -125,9 +125,10 @@ pub trait Backend: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Rewrites a damaged log so that every readable record is kept and every lost one is named.
-    async fn rewrite(&self, log: &LogKey) -> Result<Rewrite> {
-        let _ = log;
+    /// Rewrites a damaged log so that every readable record is kept and every lost one is named,
+    /// with the help of what is known about those.
+    async fn rewrite(&self, log: &LogKey, known: &Known) -> Result<Rewrite> {
+        let _ = (log, known);
         Ok(Rewrite::default())
     }
 
@@ -341,6 +342,15 @@ pub enum Target {
     Session(SessionId),
     /// One blob.
     Blob(BlobId),
+}
+
+/// What is known of a damaged log from elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Its first record, made again, should that be lost.
+    pub first: Option<Line>,
+    /// Its next position before it was damaged; 0 if that is not known.
+    pub next: Position,
 }
 
 /// What a rewrite of a damaged log did.

@@ -9,6 +9,7 @@ use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::fold::{Fold, Leaf};
 use crate::id::{EntryId, SessionId};
+use crate::note::Note;
 use crate::stamp::{Kind, Line};
 
 /// How much is read at once; a window of few records is usually far less.
@@ -63,8 +64,10 @@ pub struct Gap {
 pub enum Why {
     /// Their session is not there any more.
     SessionMissing,
-    /// Their records are damaged or lost.
+    /// Their records are damaged.
     Damaged,
+    /// Their records were lost before a repair, which left a note in their place.
+    Lost,
     /// Another entry stands where the fork began.
     Replaced,
     /// The forks form a circle.
@@ -79,6 +82,7 @@ impl std::fmt::Display for Gap {
         let why = match self.reason {
             Why::SessionMissing => "is not there",
             Why::Damaged => "is damaged there",
+            Why::Lost => "lost it before it was repaired",
             Why::Replaced => "has another entry there",
             Why::Cycle => "is a fork of itself",
         };
@@ -123,6 +127,7 @@ impl Walk {
                 continue;
             };
             let line = place.window.get(&*self.backend, &place.log, position).await?;
+            let lost = line.as_ref().is_some_and(is_lost);
             let line = line.filter(|line| line.stamp().kind != Kind::Note);
             if let Some(expected) = place.expected.take()
                 && line.as_ref().is_some_and(|line| line.stamp().id != expected)
@@ -131,7 +136,8 @@ impl Walk {
                 return Ok(None);
             }
             let Some(line) = line else {
-                self.place = self.past_damage(place, position).await?;
+                let reason = if lost { Why::Lost } else { Why::Damaged };
+                self.place = self.past_damage(place, position, reason).await?;
                 continue;
             };
             let stamp = line.stamp();
@@ -182,7 +188,12 @@ impl Walk {
     }
 
     /// Steps over a record that cannot be read, to the nearest one before it that can be on the way.
-    async fn past_damage(&mut self, mut place: Place, position: Position) -> Result<Option<Place>> {
+    async fn past_damage(
+        &mut self,
+        mut place: Place,
+        position: Position,
+        reason: Why,
+    ) -> Result<Option<Place>> {
         let depth = place.leaf.depth;
         let session = place.log.session.clone();
         let mut at = position;
@@ -192,14 +203,14 @@ impl Walk {
                 continue;
             };
             if line.stamp().kind != Kind::Note && line.stamp().depth < depth {
-                self.gap(&session, line.stamp().depth + 1..=depth.min(place.ceiling), Why::Damaged);
+                self.gap(&session, line.stamp().depth + 1..=depth.min(place.ceiling), reason);
                 place.leaf = Leaf { position: Some(at), depth: line.stamp().depth };
                 return Ok(Some(place));
             }
         }
         let inherited =
             place.fold.origin.as_ref().map_or(0, |origin| origin.depth).min(depth.saturating_sub(1));
-        self.gap(&session, inherited + 1..=depth.min(place.ceiling), Why::Damaged);
+        self.gap(&session, inherited + 1..=depth.min(place.ceiling), reason);
         place.leaf = Leaf { position: None, depth: inherited };
         Ok((inherited > 0).then_some(place))
     }
@@ -272,6 +283,10 @@ impl Window {
         self.next = position + 1;
         Ok(())
     }
+}
+
+fn is_lost(line: &Line) -> bool {
+    line.stamp().kind == Kind::Note && matches!(Note::read(&line.body()), Note::Lost { .. })
 }
 
 /// Finds an entry in a session and in what it inherits, and returns it as the end of a chain.

@@ -107,7 +107,7 @@ pub enum Error {
     BadEntry(String),
 
     /// The text is not an id, a URL, or whatever it was given as.
-    #[error("{text:?} is not a {what}: {rule}")]
+    #[error("{text:?} is no {what}: {rule}")]
     BadName {
         /// What it should have been.
         what: &'static str,

@@ -27,8 +27,8 @@ pub use self::disk::{Disk, DiskFile, Open, RealDisk, Stat};
 use self::folder::Folder;
 use self::read::Bookmark;
 use crate::backend::{
-    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Listed, LogKey, LogName,
-    Position, Put, Rewrite, Space, Target,
+    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Known, Listed, LogKey,
+    LogName, Position, Put, Rewrite, Space, Target,
 };
 use crate::error::{Error, Result};
 use crate::id::{BlobId, EntryId, SessionId};
@@ -187,7 +187,7 @@ impl FileBackend {
         if !self.holds_something(&path) {
             return Ok(false);
         }
-        self.take_away(session, &path)
+        self.take_away(session, &path, || true)
     }
 
     fn remove_document(&self, key: &Key) -> Result<bool> {
@@ -201,17 +201,25 @@ impl FileBackend {
         }
     }
 
-    fn take_away(&self, session: &SessionId, path: &Path) -> Result<bool> {
+    /// Removes a folder, if there is still reason to once it is locked.
+    fn take_away(&self, session: &SessionId, path: &Path, still: impl FnOnce() -> bool) -> Result<bool> {
         let trash = self.root.join("trash");
         quarantine::make_folder(&*self.disk, &trash)?;
         let aside = trash.join(format!("{session}.{}", uuid::Uuid::new_v4().simple()));
-        self.folder(session).exclusively(self.long_patience(), || {
+        let taken = self.folder(session).exclusively(self.long_patience(), || {
+            if !still() {
+                return Ok(false);
+            }
             // One rename takes everything away at once; what is left of it is swept up at leisure.
             self.disk.rename(path, &aside).map_err(Error::io("move to the trash", path))?;
             let sessions = self.root.join("sessions");
-            self.disk.sync_folder(&sessions).map_err(Error::io("sync", &sessions))
+            self.disk.sync_folder(&sessions).map_err(Error::io("sync", &sessions))?;
+            Ok(true)
         })?;
         self.forget(session);
+        if !taken {
+            return Ok(false);
+        }
         self.disk.remove_tree(&aside).map_err(Error::io("remove", &aside))?;
         Ok(true)
     }
@@ -329,13 +337,13 @@ impl Backend for FileBackend {
         Some(segment::path(&self.session_path(&log.session), log.name, 0))
     }
 
-    async fn rewrite(&self, log: &LogKey) -> Result<Rewrite> {
+    async fn rewrite(&self, log: &LogKey, known: &Known) -> Result<Rewrite> {
         let folder = self.folder(&log.session);
         if self.disk.stat(folder.path()).is_err() {
             return Ok(Rewrite::default());
         }
         let done = folder.exclusively(self.long_patience(), || {
-            rewrite::rewrite(&*self.disk, folder.path(), folder.quarantine(), log.name)
+            rewrite::rewrite(&*self.disk, folder.path(), folder.quarantine(), log.name, known)
         });
         self.forget(&log.session);
         done
@@ -354,7 +362,7 @@ impl Backend for FileBackend {
             let path = sessions.join(&name);
             let old = self.disk.stat(&path).is_ok_and(|stat| stat.folder && document::is_abandoned(&stat));
             if let (true, false, Ok(session)) = (old, self.holds_something(&path), name.parse()) {
-                swept += u64::from(self.take_away(&session, &path)?);
+                swept += u64::from(self.take_away(&session, &path, || !self.holds_something(&path))?);
             }
         }
         Ok(swept + document::sweep(&*self.disk, &self.root)? + blob::sweep(&*self.disk, &self.root)?)

@@ -34,6 +34,8 @@ pub(crate) struct Fence {
     pub(crate) position: Position,
     pub(crate) nonce: String,
     pub(crate) holder: Holder,
+    #[serde(default)]
+    pub(crate) epoch: u64,
 }
 
 /// Everything that follows from the records before `next`.
@@ -127,6 +129,10 @@ impl Fold {
 
     fn from_document(bytes: &[u8]) -> Option<Self> {
         let mut metadata: Map<String, Value> = serde_json::from_slice(bytes).ok()?;
+        let check = metadata.get_mut("_fold")?.as_object_mut()?.remove("check")?;
+        if check != checksum(&metadata) {
+            return None;
+        }
         let mut fold = metadata.remove("_fold")?;
         fold.as_object_mut()?.insert("metadata".into(), Value::Object(metadata));
         serde_json::from_value(fold).ok()
@@ -138,6 +144,8 @@ impl Fold {
         if let Ok(Value::Object(mut fold)) = serde_json::to_value(self) {
             fold.remove("metadata");
             metadata.insert("_fold".into(), Value::Object(fold));
+            let check = checksum(&metadata);
+            metadata["_fold"]["check"] = check.into();
         }
         let mut bytes = serde_json::to_vec_pretty(&metadata).unwrap_or_default();
         bytes.push(b'\n');
@@ -155,7 +163,8 @@ impl Fold {
                 self.metadata.entry_count += 1;
                 self.apply_entry(line);
             }
-            Kind::Copy => self.metadata.entry_count += 1,
+            // They count when they are complete.
+            Kind::Copy => {}
             Kind::Note => {
                 self.leaf = Leaf { position: stamp.parent, depth: stamp.depth };
                 let body = line.body();
@@ -210,16 +219,22 @@ impl Fold {
                     self.timeless = false;
                 }
             }
-            Note::Fence { nonce, holder, .. } => self.fence = Some(Fence { position, nonce, holder }),
+            Note::Fence { nonce, holder, epoch, .. } => {
+                if self.fence.as_ref().is_none_or(|fence| fence.epoch <= epoch) {
+                    self.fence = Some(Fence { position, nonce, holder, epoch });
+                }
+            }
             Note::Trashed { at } => self.metadata.trashed_at = Some(at),
             Note::Restored { .. } => {
                 self.metadata.trashed_at = None;
                 self.purging = false;
             }
             Note::Purging { .. } => self.purging = true,
-            Note::Materialized { end, .. } => {
+            Note::Materialized { end, count, .. } => {
                 self.copied_to = end;
-                self.origin = None;
+                if self.origin.take().is_some() {
+                    self.metadata.entry_count += count;
+                }
             }
             Note::Leaf { .. } | Note::Lost { .. } | Note::Other => {}
         }
@@ -238,6 +253,12 @@ impl Fold {
         }
         metadata
     }
+}
+
+/// What the cache must add up to: an altered one is folded anew rather than believed.
+fn checksum(document: &Map<String, Value>) -> String {
+    let bytes = serde_json::to_vec(document).unwrap_or_default();
+    format!("{:08x}", crc32c::crc32c(&bytes))
 }
 
 fn prompt_of(entry: &Entry) -> Option<String> {

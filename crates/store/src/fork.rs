@@ -148,10 +148,11 @@ impl Session {
             let copies = records.iter().map(|record| Draft::Copy(record.entry.clone())).collect();
             tickets.push(self.store.request(&log, send(copies)).await?);
         }
-        tickets.push(self.store.request(&log, send(vec![Draft::CopiesEnd])).await?);
         for ticket in tickets {
             ticket.await?;
         }
+        // Only now that all of them are in.
+        self.store.request(&log, send(vec![Draft::CopiesEnd])).await?.await?;
         Ok(history.records.len() as u64)
     }
 

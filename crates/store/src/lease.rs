@@ -77,6 +77,9 @@ struct LeaseDocument {
     /// Makes every renewal a new version, which is how others see that the holder lives.
     renewals: u64,
     released: bool,
+    /// Counts those who drove the session: a fence that arrives late does not undo a later one.
+    #[serde(default)]
+    epoch: u64,
 }
 
 /// When this process first saw a lease in its present state: the only clock that judges it.
@@ -94,8 +97,11 @@ impl Session {
             ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
             renewals: 0,
             released: false,
+            epoch: 0,
         };
         let current = self.store.inner.backend.get(&key).await?;
+        let former = current.as_ref().and_then(|current| read(&current.bytes)).map_or(0, |lease| lease.epoch);
+        let document = LeaseDocument { epoch: former + 1, ..document };
         if let Some(holder) = current.as_ref().and_then(|current| self.live_holder(current))
             && claim == Claim::IfFree
         {
@@ -110,10 +116,18 @@ impl Session {
             at: Timestamp::now(),
             nonce: document.nonce.clone(),
             holder: document.holder.clone(),
+            epoch: document.epoch,
         };
-        self.note(Draft::Note(fence)).await?;
         let session = Session { nonce: Some(Arc::from(document.nonce.as_str())), ..self.clone() };
-        Ok(Lease { session, state: Mutex::new((document, version)) })
+        let lease = Lease { session, state: Mutex::new((document, version)) };
+        if let Err(error) = self.note(Draft::Note(fence)).await {
+            // Nobody must wait for a lease that nobody holds; if this fails too, it lapses.
+            let _ = lease.release().await;
+            return Err(error);
+        }
+        // Somebody may have taken over before the fence was in; then this says so.
+        lease.renew().await?;
+        Ok(lease)
     }
 
     /// Returns who drives this session, if anybody does.
@@ -124,7 +138,7 @@ impl Session {
 
     /// Returns a lease's holder unless it was released, has died, or has not moved for its whole time to live.
     fn live_holder(&self, document: &Document) -> Option<Holder> {
-        let lease: LeaseDocument = serde_json::from_slice(&document.bytes).ok()?;
+        let lease = read(&document.bytes)?;
         if lease.released || lease.holder.is_dead() {
             return None;
         }
@@ -138,7 +152,7 @@ impl Session {
     }
 
     fn lost_to(&self, winner: Option<&Document>) -> Error {
-        let lease = winner.and_then(|winner| serde_json::from_slice::<LeaseDocument>(&winner.bytes).ok());
+        let lease = winner.and_then(|winner| read(&winner.bytes));
         let session = self.id.clone();
         match lease {
             Some(lease) => Error::Held { session, holder: Box::new(lease.holder) },
@@ -178,6 +192,10 @@ impl Lease {
             }),
         }
     }
+}
+
+fn read(bytes: &[u8]) -> Option<LeaseDocument> {
+    serde_json::from_slice(bytes).ok()
 }
 
 fn bytes(document: &LeaseDocument) -> Vec<u8> {

@@ -156,7 +156,10 @@ impl Store {
             Some(fold) if !listed.change.is_empty() && fold.change == listed.change => fold,
             _ => Fold::load(backend, session).await?,
         };
-        if fold.next == 0 || fold.purging {
+        if fold.next == 0 {
+            return self.check_unreadable(session).await.map(|()| None);
+        }
+        if fold.purging {
             return Ok(None);
         }
         if reached.is_none_or(|reached| fold.next >= reached + STALE) {

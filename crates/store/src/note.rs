@@ -49,6 +49,9 @@ pub enum Note {
         nonce: String,
         /// Who drives.
         holder: Holder,
+        /// The how-many-th driver this is; one that arrives late does not undo a later one.
+        #[serde(default)]
+        epoch: u64,
     },
     /// The session went to the trash.
     Trashed {
@@ -71,6 +74,9 @@ pub enum Note {
         at: Timestamp,
         /// The position of the last copy; `None` if there was nothing to inherit.
         end: Option<Position>,
+        /// How many copies there are.
+        #[serde(default)]
+        count: u64,
     },
     /// The record that stood here is lost.
     Lost {

@@ -1,8 +1,12 @@
 //! Mending a damaged session: plan, back up, fix, prove.
 
-use crate::backend::{LogKey, LogName, Rewrite};
+use crate::backend::{Known, LogKey, LogName, Rewrite};
 use crate::error::{Error, Result};
+use crate::fold::Fold;
 use crate::id::SessionId;
+use crate::metadata::Metadata;
+use crate::note::Note;
+use crate::stamp::{Kind, Line, Stamp};
 use crate::store::Store;
 use crate::verify::{Problem, Report};
 
@@ -45,8 +49,10 @@ impl Store {
         if mode == Mode::Plan {
             return Ok(repair);
         }
+        let known = self.known(id).await?;
         for &name in &repair.logs {
-            let done = self.inner.backend.rewrite(&LogKey::new(id.clone(), name)).await?;
+            let known = if name == LogName::Messages { known.clone() } else { Known::default() };
+            let done = self.inner.backend.rewrite(&LogKey::new(id.clone(), name), &known).await?;
             repair.rewrites.push((name, done));
         }
         self.inner.writer.forget(id);
@@ -65,6 +71,24 @@ impl Store {
         }
         repair.after = Some(after);
         Ok(repair)
+    }
+}
+
+impl Store {
+    /// Returns what the cached metadata still knows: how the session began, and how long its log was.
+    async fn known(&self, id: &SessionId) -> Result<Known> {
+        let Some(cached) = Fold::cached(&*self.inner.backend, id).await? else {
+            return Ok(Known::default());
+        };
+        let at = cached.metadata.created_at;
+        let mut set = Metadata::new(id.clone(), at).changes_to(&cached.metadata);
+        // The entries say that themselves.
+        set.remove("updated_at");
+        let depth = cached.origin.as_ref().map_or(0, |origin| origin.depth);
+        let entry = Note::Created { at, set, origin: cached.origin, arrival: None }.to_entry()?;
+        let id = entry.id().clone();
+        let stamp = Stamp { position: 0, parent: None, depth, kind: Kind::Note, id, left: 0 };
+        Ok(Known { first: Some(Line::new(&entry, stamp)), next: cached.next })
     }
 }
 

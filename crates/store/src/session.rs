@@ -202,7 +202,12 @@ impl Session {
         let whole =
             fold.metadata.entry_count == leaf.depth && fold.origin.is_none() && fold.copied_to.is_none();
         if whole && leaf == fold.leaf {
-            return self.forward(after, count).await;
+            let history = self.forward(after, count).await?;
+            let dense = history.records.iter().zip(after + 1..).all(|(record, depth)| record.depth == depth);
+            // A lost entry and one of another branch can cancel out in the counts.
+            if dense {
+                return Ok(history);
+            }
         }
         let mut history = self.walk_from(leaf).await?.collect(usize::MAX).await?;
         history.records.retain(|record| record.depth > after);
@@ -234,8 +239,9 @@ impl Session {
     pub async fn all_branches(&self) -> Result<Vec<Branched>> {
         let fold = self.store.fold(&self.id).await?;
         let mut inherited = History::default();
-        if let Some(origin) = &fold.origin {
-            let leaf = Leaf { position: None, depth: origin.depth };
+        let copied = fold.copied_to.map(|_| u64::MAX);
+        if let Some(depth) = fold.origin.as_ref().map(|origin| origin.depth).or(copied) {
+            let leaf = Leaf { position: None, depth };
             inherited = self.walk_from(leaf).await?.collect(usize::MAX).await?;
         }
         let mut all: Vec<Branched> = Vec::new();
@@ -246,8 +252,7 @@ impl Session {
         let mut from = 0;
         let log = self.log(LogName::Messages);
         let mut own: std::collections::HashMap<Position, EntryId> = std::collections::HashMap::new();
-        let mut by_depth: Vec<EntryId> =
-            all.iter().map(|branched| branched.record.entry.id().clone()).collect();
+        let by_depth: Vec<EntryId> = all.iter().map(|branched| branched.record.entry.id().clone()).collect();
         loop {
             let chunk = self.store.inner.backend.read(&log, From::Position(from), READ_AHEAD).await?;
             if chunk.next == from {
@@ -256,9 +261,6 @@ impl Session {
             from = chunk.next;
             for line in chunk.lines {
                 let stamp = line.stamp().clone();
-                if stamp.kind == Kind::Copy {
-                    by_depth.push(stamp.id.clone());
-                }
                 if stamp.kind != Kind::Entry {
                     continue;
                 }

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::backend::{Backend, Durability, Expect, Key, LogKey, LogName, Put, Target};
+use crate::backend::{Backend, Durability, Expect, From, Key, LogKey, LogName, Put, Target};
 use crate::chain;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
@@ -16,6 +16,7 @@ use crate::lease::Sightings;
 use crate::metadata::Metadata;
 use crate::note::{Note, Origin};
 use crate::session::Session;
+use crate::stamp::Flaw;
 use crate::writer::{Draft, Limits, Request, Writer};
 
 /// The newest format of a store that this program knows.
@@ -158,6 +159,9 @@ impl Store {
     pub(crate) async fn create_with(&self, metadata: Metadata, origin: Option<Origin>) -> Result<Session> {
         self.claim_format().await?;
         let id = metadata.session_id.clone();
+        if self.inner.backend.capabilities().keeps && self.check_unreadable(&id).await.is_err() {
+            return Err(Error::SessionExists(id));
+        }
         let blank = Metadata::new(id.clone(), metadata.created_at);
         let mut set = blank.changes_to(&metadata);
         if let Some(prompt) = &metadata.first_prompt {
@@ -173,13 +177,31 @@ impl Store {
     pub async fn load(&self, id: &SessionId) -> Result<Option<Session>> {
         self.check_format().await?;
         let fold = self.fold(id).await?;
-        if fold.purging || (fold.next == 0 && self.inner.backend.capabilities().keeps) {
+        if fold.next == 0 && self.inner.backend.capabilities().keeps {
+            return self.check_unreadable(id).await.map(|()| None);
+        }
+        if fold.purging {
             return Ok(None);
         }
         match fold.metadata.trashed_at {
             Some(_) => Err(Error::Trashed(id.clone())),
             None => Ok(Some(Session::new(self.clone(), id.clone()))),
         }
+    }
+
+    /// A session of which no record can be read is damaged, not absent.
+    pub(crate) async fn check_unreadable(&self, id: &SessionId) -> Result<()> {
+        let backend = &*self.inner.backend;
+        let log = LogKey::new(id.clone(), LogName::Messages);
+        let chunk = backend.read(&log, From::Position(0), 1).await?;
+        // A first record that was merely cut was never acknowledged: then the session never began.
+        let something = chunk.tail.is_some_and(|tail| tail.flaw != Flaw::Cut) || !chunk.damage.is_empty();
+        let known = Fold::cached(backend, id).await?.is_some_and(|fold| fold.next > 0 && !fold.purging);
+        if something || known {
+            let reason = "none of its records can be read".into();
+            return Err(Error::Damaged { what: format!("session {id}"), reason });
+        }
+        Ok(())
     }
 
     /// Returns a session; that there is none is an error.
@@ -225,11 +247,11 @@ impl Store {
     /// Stops accepting, makes everything accepted durable, and returns how that went, within
     /// [`Options::close_within`]. Calling it again gives the same answer.
     pub fn close(&self) -> Result<()> {
-        let touched = self.inner.writer.take_touched();
+        let until = Instant::now() + self.inner.options.close_within;
         let result = self.inner.writer.close(self.inner.options.close_within);
-        let touched = touched.into_iter().chain(self.inner.writer.take_touched());
         if result.is_ok() {
-            for session in touched {
+            let touched = self.inner.writer.take_touched();
+            for session in touched.into_iter().take_while(|_| Instant::now() < until) {
                 // Only a cache; whoever misses it reads the log.
                 let _ = pollster::block_on(self.cache_metadata(&session));
             }
@@ -312,6 +334,8 @@ fn check_format(document: &[u8]) -> Result<()> {
     match serde_json::from_str(&found) {
         Ok(Format { rethread }) if rethread <= FORMAT => Ok(()),
         Ok(Format { rethread }) => Err(Error::NewerFormat { found: rethread.to_string(), known: FORMAT }),
-        Err(_) => Err(Error::NewerFormat { found, known: FORMAT }),
+        Err(error) => {
+            Err(Error::Damaged { what: "format.json of the store".into(), reason: error.to_string() })
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::fold::{Fold, Leaf};
 use crate::id::{BlobId, EntryId, SessionId};
 use crate::note::Note;
-use crate::stamp::{Kind, Line};
+use crate::stamp::{Flaw, Kind, Line};
 use crate::store::Store;
 
 const READ_AHEAD: usize = 1 << 20;
@@ -23,6 +23,8 @@ pub struct Report {
     pub records: u64,
     /// How many were lost before and are known to be: a repair left a note in their place.
     pub lost: u64,
+    /// Ids that more than one entry has: such an id names the newest of them.
+    pub repeated: Vec<EntryId>,
     /// What is wrong now.
     pub problems: Vec<Problem>,
 }
@@ -49,15 +51,6 @@ pub enum Problem {
         /// What it says it follows.
         parent: Option<Position>,
     },
-    /// Two entries have the same id, so neither can be named.
-    SameId {
-        /// The id.
-        id: EntryId,
-        /// The first entry.
-        first: Position,
-        /// The second.
-        second: Position,
-    },
     /// The history that it inherits cannot be read.
     Inherited(Gap),
     /// The cached metadata is not what the log says; it is made again when needed.
@@ -71,9 +64,6 @@ impl fmt::Display for Problem {
             Problem::Parent { log, position, parent } => {
                 let parent = parent.map_or("an inherited entry".into(), |parent| format!("record {parent}"));
                 write!(f, "{}: record {position} follows {parent}, which is not there", log.as_str())
-            }
-            Problem::SameId { id, first, second } => {
-                write!(f, "records {first} and {second} are both called {id}")
             }
             Problem::Inherited(gap) => gap.fmt(f),
             Problem::Metadata => f.write_str("the cached metadata is not what the log says"),
@@ -97,11 +87,11 @@ impl Store {
         for name in LogName::ALL {
             self.verify_log(&LogKey::new(id.clone(), name), &mut check).await?;
         }
+        self.verify_metadata(id, &mut check).await?;
         if check.report.records == 0 && check.report.problems.is_empty() {
             return Err(Error::SessionNotFound(id.clone()));
         }
         self.verify_inherited(id, &mut check).await?;
-        self.verify_metadata(id, &mut check).await?;
         Ok((check.report, check.contents))
     }
 
@@ -149,6 +139,13 @@ impl Store {
         let backend = &*self.inner.backend;
         let there = backend.get(&Key::metadata(id)).await?.is_some();
         let cached = Fold::cached(backend, id).await?;
+        if let Some(known) = cached.as_ref().filter(|cached| cached.next > check.fold.next) {
+            // The log had more when it was last folded.
+            let (file, lost) = ("messages.jsonl".to_owned(), check.fold.next..known.next);
+            let damage = Damage { file, offset: 0, length: 0, flaw: Flaw::Missing, lost };
+            check.report.problems.push(Problem::Damage(LogName::Messages, damage));
+            return Ok(());
+        }
         let right = match &cached {
             None => !there,
             Some(cached) if cached.next == check.fold.next => check.fold.agrees_with(cached),
@@ -201,7 +198,13 @@ struct Check {
 impl Check {
     fn new(id: &SessionId) -> Self {
         Self {
-            report: Report { session: id.clone(), records: 0, lost: 0, problems: Vec::new() },
+            report: Report {
+                session: id.clone(),
+                records: 0,
+                lost: 0,
+                repeated: Vec::new(),
+                problems: Vec::new(),
+            },
             contents: HashMap::new(),
             fold: Fold::empty(id),
             depths: HashMap::new(),
@@ -240,10 +243,8 @@ impl Check {
         if stamp.kind != Kind::Note {
             self.depths.insert(position, stamp.depth);
         }
-        if stamp.kind == Kind::Entry
-            && let Some(first) = self.ids.insert(stamp.id.clone(), position)
-        {
-            self.report.problems.push(Problem::SameId { id: stamp.id.clone(), first, second: position });
+        if stamp.kind == Kind::Entry && self.ids.insert(stamp.id.clone(), position).is_some() {
+            self.report.repeated.push(stamp.id.clone());
         }
         if stamp.kind == Kind::Note {
             match Note::read(&line.body()) {

@@ -29,6 +29,9 @@ use crate::health::{Event, Health};
 use crate::id::SessionId;
 use crate::ticket::{Ack, Ticket};
 
+/// How long a reader waits for what its own store has accepted.
+const SETTLE_WITHIN: Duration = Duration::from_secs(2);
+
 /// How much may wait, how many threads write, and what an acknowledgement means.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -135,7 +138,7 @@ impl Writer {
     /// Threads are started when there is work and none is free, so that a store that only reads has none.
     fn ensure_threads(&self) {
         let mut state = self.shared.state();
-        if state.idle_threads > 0
+        if state.ready.len() <= state.idle_threads
             || state.threads >= self.shared.limits.threads.max(1)
             || state.ready.is_empty()
         {
@@ -187,13 +190,15 @@ impl Writer {
         logs.iter().map(|log| self.barrier(log)).collect()
     }
 
-    /// Waits until what was accepted for one log is in, or cannot be got in for now.
+    /// Waits a little until what was accepted for one log is in, or cannot be got in for now.
     pub(crate) async fn settle(&self, log: &LogKey) -> Result<()> {
         let busy = self.shared.state().queues.get(log).is_some_and(|queue| queue.has_work() || queue.owned);
         if !busy {
             return Ok(());
         }
-        self.barrier(log)?.await.map(drop)
+        // A reader must not hang because a writer does.
+        let passed = self.barrier(log)?.wait_for(SETTLE_WITHIN);
+        passed.unwrap_or_else(|| Err(Error::Contended(log.to_string()))).map(drop)
     }
 
     fn barrier(&self, log: &LogKey) -> Result<Ticket> {
@@ -237,6 +242,7 @@ impl Writer {
         }
         result = self.shared.unheard.take().and(result);
         self.shared.work.notify_all();
+        self.shared.room.notify(usize::MAX);
         for thread in self.threads.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             while !thread.is_finished() && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(1));
@@ -354,11 +360,14 @@ impl Shared {
 
     fn released(&self, log: &LogKey) {
         let mut state = self.state();
+        let before = state.queues.get(log).map_or(0, |queue| queue.records);
         if let Some(queue) = state.queues.get_mut(log) {
             queue.owned = false;
             queue.head = None;
         }
         state.recount(log);
+        let records = before - state.queues.get(log).map_or(0, |queue| queue.records).min(before);
+        self.unheard.keep(log, Error::Abandoned { log: log.clone(), records });
         state.make_ready(log);
         drop(state);
         self.room.notify(usize::MAX);

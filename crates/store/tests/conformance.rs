@@ -14,8 +14,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use pollster::block_on;
 use rethread_store::backend::{
-    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Listed, LogKey, LogName,
-    Position, Put, Rewrite, Space, Target,
+    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Known, Listed, LogKey,
+    LogName, Position, Put, Rewrite, Space, Target,
 };
 use rethread_store::{
     BlobId, EntryId, FileBackend, Line, MemoryBackend, OffBackend, Result, SessionId, conformance,
@@ -81,7 +81,7 @@ fn pointers_forward_the_methods_that_have_a_default_too() {
         pointer.changed(&log, 0).await.unwrap();
         pointer.find(&log, &"id".parse().unwrap()).await.unwrap();
         pointer.path(&log);
-        pointer.rewrite(&log).await.unwrap();
+        pointer.rewrite(&log, &Known::default()).await.unwrap();
         pointer.settle(&log).await.unwrap();
         pointer.stat(&log.session).await.unwrap();
         pointer.sweep().await.unwrap();
@@ -433,9 +433,9 @@ impl<B: Backend> Backend for Altered<B> {
         self.inner.path(log)
     }
 
-    async fn rewrite(&self, log: &LogKey) -> Result<Rewrite> {
+    async fn rewrite(&self, log: &LogKey, known: &Known) -> Result<Rewrite> {
         self.called("rewrite");
-        self.inner.rewrite(&self.log(log)).await
+        self.inner.rewrite(&self.log(log), known).await
     }
 
     async fn sweep(&self) -> Result<u64> {

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::{
-    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Listed, LogKey, Position,
-    Put, Rewrite, Space, Target,
+    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Known, Listed, LogKey,
+    Position, Put, Rewrite, Space, Target,
 };
 use crate::error::Result;
 use crate::id::{BlobId, EntryId, SessionId};
@@ -85,8 +85,8 @@ macro_rules! forward {
                 (**self).path(log)
             }
 
-            async fn rewrite(&self, log: &LogKey) -> Result<Rewrite> {
-                (**self).rewrite(log).await
+            async fn rewrite(&self, log: &LogKey, known: &Known) -> Result<Rewrite> {
+                (**self).rewrite(log, known).await
             }
 
             async fn sweep(&self) -> Result<u64> {

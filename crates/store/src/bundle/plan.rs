@@ -106,7 +106,7 @@ impl Plan {
         let at = Timestamp::now();
         let note = match self.counts.inherited {
             0 => Note::Set { at, set: Map::new() },
-            _ => Note::Materialized { at, end },
+            count => Note::Materialized { at, end, count },
         };
         arriving.note(LogName::Messages, note.to_entry()?.with_id(id.clone())).await
     }

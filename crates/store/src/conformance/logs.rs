@@ -3,7 +3,7 @@
 use super::reading::whole;
 use super::record::{entry_id, group, large, messages, record, session, singles, varied};
 use super::rule::Rule;
-use crate::backend::{Append, Backend, Chunk, Durability, From, LogKey, LogName, Position};
+use crate::backend::{Append, Backend, Chunk, Durability, From, Known, LogKey, LogName, Position};
 use crate::stamp::Line;
 
 /// A log that nobody appended to.
@@ -172,12 +172,12 @@ pub(super) async fn maintained(backend: &dyn Backend) {
     whole(rule, backend, log, &lines).await;
 
     let rule = Rule("a rewrite of an undamaged log keeps every record");
-    let rewrite = rule.ok(backend.rewrite(log).await);
+    let rewrite = rule.ok(backend.rewrite(log, &Known::default()).await);
     rule.same((rewrite.salvaged, &rewrite.lost), (0, &Vec::new()));
     whole(rule, backend, log, &lines).await;
     append(rule, backend, log, &singles(6, 2, "c")).await;
     whole(rule, backend, log, &[lines, singles(6, 2, "c")].concat()).await;
-    rule.ok(backend.rewrite(&messages("nobody")).await);
+    rule.ok(backend.rewrite(&messages("nobody"), &Known::default()).await);
 
     let rule = Rule("a log's file is its own");
     let paths = LogName::ALL.map(|name| backend.path(&LogKey::new(session("a"), name)));

@@ -29,7 +29,10 @@ pub(crate) fn put(
 ) -> Result<()> {
     let path = path(root, blob);
     if disk.stat(&path).is_ok() {
-        return disk.touch(&path).map_err(Error::io("touch", &path));
+        disk.touch(&path).map_err(Error::io("touch", &path))?;
+        // Whoever put it may have died before its name was durable.
+        let folder = path.parent().unwrap_or(root);
+        return disk.sync_folder(folder).map_err(Error::io("sync", folder));
     }
     let folder = path.parent().unwrap_or(root);
     make_folder(disk, folder)?;

@@ -109,15 +109,17 @@ impl Folder {
     ) -> Result<&'a mut LogFile> {
         let slot = &mut logs[key.name as usize];
         if let Some(log) = slot
-            && !log.refresh(found, &self.quarantine)?
+            && !log.refresh(lock, &self.owner, found, &self.quarantine)?
         {
             *slot = None;
         }
+        let opened = slot.is_none();
         let log = match slot {
             Some(log) => log,
             None => slot.insert(LogFile::open(&self.disk, &self.path, key.name, found, &self.quarantine)?),
         };
-        if let Some(mark) = lock.mark(key.name).filter(|mark| mark.owner != self.owner).cloned() {
+        // A mark of our own means nothing to do only as long as we remember what it stands for.
+        if let Some(mark) = lock.mark(key.name).filter(|mark| opened || mark.owner != self.owner).cloned() {
             log.redo(&mark)?;
             lock.set_mark(key.name, None)?;
         }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::disk::{Disk, DiskFile, Open, read_range, write_all_at};
+use super::document::replace;
 use super::index::Index;
 use super::lock::{LockFile, Mark};
 use super::quarantine::Quarantine;
@@ -98,7 +99,13 @@ impl LogFile {
     }
 
     /// Takes in what others did since this log was last locked. `false`: open it again.
-    pub(crate) fn refresh(&mut self, found: &mut Vec<Damage>, quarantine: &Quarantine) -> Result<bool> {
+    pub(crate) fn refresh(
+        &mut self,
+        lock: &LockFile,
+        owner: &str,
+        found: &mut Vec<Damage>,
+        quarantine: &Quarantine,
+    ) -> Result<bool> {
         let stat = match self.disk.stat(&self.path) {
             Ok(stat) if stat.inode == self.inode => stat,
             _ => return Ok(false),
@@ -122,8 +129,11 @@ impl LogFile {
         let added = read_range(&*self.file, self.length, stat.length).map_err(self.at("read"))?;
         self.retained.extend_from_slice(&added);
         self.length = stat.length;
-        self.synced = stat.length;
-        self.trim();
+        // Others sync what they write, but not what is ours.
+        if lock.mark(self.name).is_none_or(|mark| mark.owner != owner) {
+            self.synced = stat.length;
+            self.trim();
+        }
         self.next = fresh.next().unwrap_or(self.next);
         found.append(&mut fresh.damage);
         self.set_aside(&fresh, found, quarantine)?;
@@ -276,24 +286,11 @@ impl LogFile {
             bytes.extend_from_slice(line.as_bytes());
             bytes.push(b'\n');
         }
-        let made = self.disk.open(&path, Open::Append).and_then(|file| {
-            let mut rest = bytes.as_slice();
-            while !rest.is_empty() {
-                rest = &rest[file.append(rest)?..];
-            }
-            file.sync()?;
-            self.disk.sync_folder(&self.folder)?;
-            let inode = file.stat()?.inode;
-            Ok((file, inode))
-        });
-        match made {
-            Ok((file, inode)) => (self.file, self.inode) = (file, inode),
-            Err(error) => {
-                // The condemned file still holds the same records for readers; a new one that stays is skipped.
-                let _ = self.disk.remove_file(&path);
-                return Err(Error::io("write", &path)(error));
-            }
-        }
+        // Its header cuts the older file short as soon as it can be read, so it appears with everything in it.
+        replace(&*self.disk, &path, &bytes)?;
+        let file = self.disk.open(&path, Open::Append).map_err(Error::io("open", &path))?;
+        self.inode = file.stat().map_err(Error::io("look at", &path))?.inode;
+        self.file = file;
         self.path = path;
         self.segment = number;
         self.start = header.as_bytes().len() as u64 + 1;

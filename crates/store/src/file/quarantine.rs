@@ -48,14 +48,32 @@ impl Quarantine {
     }
 }
 
-/// Makes a folder unless it is there.
+/// Makes a folder, and those it is in, unless it is there.
 pub(crate) fn make_folder(disk: &dyn Disk, path: &Path) -> Result<()> {
-    match disk.make_folder(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && path.parent().is_some() => {
-            path.parent().map_or(Ok(()), |parent| make_folder(disk, parent))?;
-            make_folder(disk, path)
+    let failed = match disk.make_folder(path) {
+        Ok(()) => return sync_parent(disk, path),
+        Err(error) => error,
+    };
+    match (failed.kind(), path.parent()) {
+        (std::io::ErrorKind::AlreadyExists, _) => Ok(()),
+        (std::io::ErrorKind::NotFound, Some(parent)) => {
+            make_folder(disk, parent)?;
+            // Once more and no oftener: there are places where a folder can never be made.
+            match disk.make_folder(path) {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                    Err(Error::io("make folder", path)(error))
+                }
+                _ => sync_parent(disk, path),
+            }
         }
-        made => made.map_err(Error::io("make folder", path)),
+        _ => Err(Error::io("make folder", path)(failed)),
     }
+}
+
+/// Makes a new folder's name durable.
+fn sync_parent(disk: &dyn Disk, path: &Path) -> Result<()> {
+    let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else {
+        return Ok(());
+    };
+    disk.sync_folder(parent).map_err(Error::io("sync", parent))
 }

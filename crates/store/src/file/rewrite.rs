@@ -9,11 +9,16 @@ use jiff::Timestamp;
 use super::disk::{Disk, Open, read_range, write_all_at};
 use super::document::replace;
 use super::quarantine::Quarantine;
+use super::scan::{self, Assembler};
+use super::segment::Header;
 use super::{index, segment};
-use crate::backend::{LogName, Position, Rewrite};
+use crate::backend::{Known, LogName, Position, Rewrite};
 use crate::error::{Error, Result};
 use crate::note::Note;
 use crate::stamp::{Kind, Line, Stamp};
+
+/// How many lost records are named one by one; more than that is no damage that a repair should paper over.
+const MOST_LOST: u64 = 1 << 20;
 
 /// Rewrites a log under the session's lock.
 pub(crate) fn rewrite(
@@ -21,21 +26,42 @@ pub(crate) fn rewrite(
     folder: &Path,
     quarantine: &Quarantine,
     log: LogName,
+    known: &Known,
 ) -> Result<Rewrite> {
     let segments = segment::open_all(disk, folder, log)?;
     let highest = segment::highest(disk, folder, log)?;
     let mut files = Vec::new();
-    let (mut records, mut salvaged) = (BTreeMap::new(), 0);
+    let (mut records, mut next, mut bad) = (BTreeMap::new(), 0, Vec::new());
     for segment in &segments {
         let path = segment::path(folder, log, segment.number);
         let read = || read_range(&*segment.file, 0, segment.file.stat()?.length);
         let bytes = Bytes::from(read().map_err(Error::io("read", &path))?);
-        // What a later segment wrote again is the same records; whole ones beyond the end count all the same.
-        collect(&bytes.slice(segment.start as usize..), &mut records, &mut salvaged);
+        // The readers' own rules decide what a record is.
+        let end = segment.end.unwrap_or(bytes.len() as u64).min(bytes.len() as u64);
+        let mut found = Assembler::new(String::new(), Some(next), segment.start);
+        scan::scan(&*segment.file, segment.start, end, usize::MAX, &mut found)
+            .map_err(Error::io("read", &path))?;
+        next = found.next().unwrap_or(next);
+        let tail = found.tail(end);
+        for damage in found.damage.iter().chain(&tail) {
+            let range = damage.offset as usize..(damage.offset + damage.length) as usize;
+            bad.push(bytes.slice(range));
+        }
+        records.extend(found.lines.into_iter().map(|line| (line.stamp().position, line)));
         files.push((segment::file_name(log, segment.number), bytes));
     }
-    if files.is_empty() {
+    let readable = records.len() as u64;
+    bad.iter().for_each(|region| salvage(region, &mut records));
+    let salvaged = records.len() as u64 - readable;
+    if files.is_empty() && known.first.is_none() {
         return Ok(Rewrite::default());
+    }
+    if let Ok(document) = disk.open(&folder.join("metadata.json"), Open::Read) {
+        let read = || read_range(&*document, 0, document.stat()?.length);
+        files.push(("metadata.json".into(), read().map_err(Error::io("read", folder))?.into()));
+    }
+    if let Some(first) = &known.first {
+        records.entry(0).or_insert_with(|| first.clone());
     }
     let backup =
         quarantine.backup_folder(&format!("{}.{}", log.as_str(), Timestamp::now().as_microsecond()))?;
@@ -49,34 +75,36 @@ pub(crate) fn rewrite(
         };
         copy().map_err(Error::io("back up to", &path))?;
     }
-    let (content, lost) = whole(&records)?;
-    // The whole content goes in place first: should we die before the later segments are gone, every record is
-    // still in one file or another, and a second repair finds it.
+    let (content, lost) = whole(&records, known.next)?;
+    // A segment that says that nothing before it counts takes the place of all others with one rename. Then the
+    // first file gets the same content, and the later ones go, this one last: whatever is left says the same.
+    let header = Header { after: 0, end: 0, first: 0 }.to_line()?;
+    let superseding = [header.as_bytes(), b"\n", &content].concat();
+    replace(disk, &segment::path(folder, log, highest + 1), &superseding)?;
     replace(disk, &segment::path(folder, log, 0), &content)?;
-    for number in (1..=highest).rev() {
+    for number in 1..=highest + 1 {
         let path = segment::path(folder, log, number);
         if disk.stat(&path).is_ok() {
-            let aside = backup.join(format!("{}.removed", segment::file_name(log, number)));
-            disk.rename(&path, &aside).map_err(Error::io("move", &path))?;
+            disk.remove_file(&path).map_err(Error::io("remove", &path))?;
+            disk.sync_folder(folder).map_err(Error::io("sync", folder))?;
         }
     }
-    disk.sync_folder(folder).map_err(Error::io("sync", folder))?;
     // A derived file; the next writer makes it again.
     let _ = disk.remove_file(&index::path(folder, log));
-    Ok(Rewrite { kept: records.len() as u64 - salvaged, salvaged, lost, backup: Some(backup) })
+    Ok(Rewrite { kept: readable, salvaged, lost, backup: Some(backup) })
 }
 
-fn collect(bytes: &Bytes, records: &mut BTreeMap<Position, Line>, salvaged: &mut u64) {
+/// Fills missing positions with whole records from inside damaged lines. A line that is whole by itself was no record
+/// for a reason: it is doubled, foreign, or part of a group that was never finished.
+fn salvage(region: &Bytes, records: &mut BTreeMap<Position, Line>) {
     let mut start = 0;
-    for end in memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]) {
-        let line = bytes.slice(start..end.max(start));
+    for end in memchr::memchr_iter(b'\n', region).chain([region.len()]) {
+        let line = region.slice(start..end.max(start));
         start = end + 1;
-        if let Ok(line) = Line::parse(line.clone()) {
-            records.insert(line.stamp().position, line);
-            continue;
-        }
-        for line in glued(&line) {
-            *salvaged += u64::from(records.insert(line.stamp().position, line).is_none());
+        if Line::parse(line.clone()).is_err() {
+            for line in glued(&line) {
+                records.entry(line.stamp().position).or_insert(line);
+            }
         }
     }
 }
@@ -103,10 +131,17 @@ fn glued(line: &Bytes) -> Vec<Line> {
 }
 
 /// Lays records out densely; a note stands in for each that is lost.
-fn whole(records: &BTreeMap<Position, Line>) -> Result<(Vec<u8>, Vec<Position>)> {
+fn whole(records: &BTreeMap<Position, Line>, known: Position) -> Result<(Vec<u8>, Vec<Position>)> {
     let (mut content, mut lost) = (Vec::new(), Vec::new());
+    let end = records.keys().next_back().map_or(0, |last| last + 1).max(known);
+    if end - records.len() as u64 > MOST_LOST {
+        let reason =
+            format!("record {} is there, but {} before it are not", end - 1, end - records.len() as u64);
+        return Err(Error::Damaged { what: "the log".into(), reason });
+    }
     let mut leaf = (None, 0);
-    for position in 0..records.keys().next_back().map_or(0, |last| last + 1) {
+    // A log that was cut still says how much it lost.
+    for position in 0..end {
         let line = match records.get(&position) {
             // A group that lost a member is no group any more, or its other members would be lost with it.
             Some(line) if line.stamp().left > 0 && !group_is_whole(records, line.stamp()) => {

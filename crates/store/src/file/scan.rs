@@ -259,7 +259,8 @@ pub(crate) fn last(file: &dyn DiskFile, name: &str, start: u64, end: u64) -> std
         if at < buffer.len() {
             found.take_unterminated(buffer.slice(at..), from + at as u64);
         }
-        if !found.lines.is_empty() || from == start {
+        // One line alone could be an old one, doubled: its neighbour shows whether it belongs there.
+        if found.lines.len() > 1 || from == start {
             return Ok(found);
         }
         size *= 4;

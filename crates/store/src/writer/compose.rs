@@ -102,13 +102,12 @@ fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) ->
                 };
                 Some((Kind::Note, note.to_entry_after(head.entry_at)?, inherited))
             }
+            // Somebody else was faster: their copies serve as well, and these mean nothing.
+            Draft::CopiesEnd if head.fold.as_ref().is_some_and(|fold| fold.origin.is_none()) => None,
             Draft::CopiesEnd => {
-                let end = lane().position;
-                Some((
-                    Kind::Note,
-                    Note::Materialized { at: Timestamp::now(), end }.to_entry_after(head.entry_at)?,
-                    None,
-                ))
+                let Leaf { position: end, depth: count } = lane();
+                let note = Note::Materialized { at: Timestamp::now(), end, count };
+                Some((Kind::Note, note.to_entry_after(head.entry_at)?, None))
             }
             Draft::Leaf(leaf) => Some((
                 Kind::Note,

@@ -81,7 +81,8 @@ impl Operation {
     }
 
     pub(crate) fn needs_fold(&self) -> bool {
-        self.nonce.is_some() || self.drafts.iter().any(|draft| matches!(draft, Draft::Change(_)))
+        let needs = |draft: &Draft| matches!(draft, Draft::Change(_) | Draft::CopiesEnd);
+        self.nonce.is_some() || self.drafts.iter().any(needs)
     }
 
     pub(crate) fn fail(mut self, error: &Error) {

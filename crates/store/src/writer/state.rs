@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::Operation;
 use super::head::Head;
 use super::queue::{Batch, Failing, Queue};
+use super::worker::Unsynced;
 use crate::backend::LogKey;
 use crate::error::Error;
 use crate::health::{Event, Trouble};
@@ -35,7 +36,7 @@ pub(super) struct State {
 }
 
 pub(super) enum Job {
-    Write { head: Option<Head>, batch: Batch, unsynced: bool },
+    Write { head: Option<Head>, batch: Batch, unsynced: Unsynced },
     Sync,
 }
 
@@ -55,22 +56,30 @@ impl State {
 
     pub(super) fn next_job(&mut self, max_bytes: usize) -> Option<(LogKey, Job)> {
         self.wake_parked();
-        if let Some(log) = self.ready.pop_front() {
-            let queue = self.queues.get_mut(&log)?;
-            queue.listed = false;
-            queue.owned = true;
-            let batch = queue.stuck.take().unwrap_or_else(|| queue.take_batch(max_bytes));
-            let job = Job::Write { head: queue.head.take(), batch, unsynced: queue.unsynced.is_some() };
-            return Some((log, job));
-        }
         let now = Instant::now();
-        let due = |queue: &Queue| {
-            let free = !queue.owned && !queue.has_work() && queue.parked_until.is_none();
-            free && queue.unsynced.is_some_and(|since| since + SYNC_WITHIN <= now)
+        let ending = self.ending;
+        let overdue =
+            |queue: &Queue| queue.unsynced.is_some_and(|since| ending || since + SYNC_WITHIN <= now);
+        // First what has waited long enough for its sync; a log that has work gets it with its next batch.
+        let due = |log: &&LogKey| {
+            let free = |queue: &Queue| !queue.owned && !queue.has_work() && queue.parked_until.is_none();
+            self.queues.get(log).is_some_and(|queue| free(queue) && overdue(queue))
         };
-        let log = self.watched.iter().find(|log| self.queues.get(log).is_some_and(due))?.clone();
-        self.queues.get_mut(&log)?.owned = true;
-        Some((log, Job::Sync))
+        if let Some(log) = self.watched.iter().find(due).cloned() {
+            self.queues.get_mut(&log)?.owned = true;
+            return Some((log, Job::Sync));
+        }
+        let log = self.ready.pop_front()?;
+        let queue = self.queues.get_mut(&log)?;
+        queue.listed = false;
+        queue.owned = true;
+        let batch = queue.stuck.take().unwrap_or_else(|| queue.take_batch(max_bytes));
+        let unsynced = match queue.unsynced {
+            None => Unsynced::Nothing,
+            Some(_) if overdue(queue) => Unsynced::Overdue,
+            Some(_) => Unsynced::Something,
+        };
+        Some((log, Job::Write { head: queue.head.take(), batch, unsynced }))
     }
 
     pub(super) fn wake_parked(&mut self) {

@@ -14,6 +14,14 @@ const ATTEMPTS: usize = 100;
 
 const READ_AHEAD: usize = 1 << 20;
 
+/// What earlier batches of a log have left unsynced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unsynced {
+    Nothing,
+    Something,
+    Overdue,
+}
+
 /// What became of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
@@ -26,6 +34,8 @@ pub(crate) struct Outcome {
     pub(crate) found: Vec<Damage>,
     /// Something was written that is not synced.
     pub(crate) unsynced: bool,
+    /// What was written has waited for its sync long enough.
+    pub(crate) overdue: bool,
     /// Something was written at all.
     pub(crate) wrote: bool,
     /// What to tell whom, once the books are kept: whoever is told may look at them.
@@ -39,10 +49,14 @@ pub(crate) async fn write(
     head: Option<Head>,
     batch: Batch,
     durability: Durability,
-    unsynced: bool,
+    unsynced: Unsynced,
 ) -> Outcome {
     let Batch { mut operations, mut composed } = batch;
-    let mut outcome = Outcome { unsynced, ..Outcome::default() };
+    let mut outcome = Outcome {
+        unsynced: unsynced != Unsynced::Nothing,
+        overdue: unsynced == Unsynced::Overdue,
+        ..Outcome::default()
+    };
     let mut fresh = head.is_none();
     let mut head = match head {
         Some(head) => head,
@@ -108,18 +122,24 @@ pub(crate) async fn write(
                         return outcome;
                     }
                     Ok(Moved::Others) => {}
-                    Err(error) => return outcome.failed(operations, None, error),
+                    // If these very lines failed before, they may be in: they must be tried again just so.
+                    Err(error) => {
+                        outcome.head = Some(head);
+                        return outcome.failed(operations, retried.then_some(lines), error);
+                    }
                 }
             }
-            Err(Error::NoSpace { .. }) if operations.len() > 1 => {
-                // A smaller batch may still fit. Nothing of this one was written.
-                head = expected;
-                outcome.postponed.splice(0..0, operations.split_off(operations.len() / 2));
-            }
             Err(error) => {
-                // It may have been written all the same, so it is tried again with these very lines.
+                let unwritten = !retried && ends_at(backend, log, lines.at).await;
+                if unwritten && operations.len() > 1 && matches!(error, Error::NoSpace { .. }) {
+                    // A smaller batch may still fit.
+                    head = expected;
+                    outcome.postponed.splice(0..0, operations.split_off(operations.len() / 2));
+                    continue;
+                }
+                // What may have been written all the same is tried again with these very lines.
                 outcome.head = Some(expected);
-                return outcome.failed(operations, Some(lines), error);
+                return outcome.failed(operations, (!unwritten).then_some(lines), error);
             }
         }
     }
@@ -137,7 +157,7 @@ impl Outcome {
         durability: Durability,
     ) {
         let mut barrier = Ok(());
-        if self.unsynced && operations.iter().any(Operation::is_barrier) {
+        if self.unsynced && (self.overdue || operations.iter().any(Operation::is_barrier)) {
             barrier = backend.settle(log).await;
             self.unsynced = barrier.is_err();
         }
@@ -209,6 +229,11 @@ async fn moved(
         false if head.next == known => Err(Error::Contended(log.to_string())),
         false => Ok(Moved::Others),
     }
+}
+
+/// Returns whether a log certainly ends where a batch would have begun.
+async fn ends_at(backend: &dyn Backend, log: &LogKey, position: u64) -> bool {
+    backend.read(log, From::Last, 1).await.is_ok_and(|end| end.next == position)
 }
 
 async fn is_there(backend: &dyn Backend, log: &LogKey, composed: &Composed) -> Result<bool> {

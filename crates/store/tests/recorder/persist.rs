@@ -138,7 +138,7 @@ fn a_cost_that_is_no_number_is_refused_and_the_rest_is_written() {
 
     let refused = run(recorder.finalize(Finish::because("end_turn").cost_usd(f64::NAN))).unwrap_err();
 
-    assert_eq!(refused.to_string(), r#""NaN" is not a cost: a finite number"#);
+    assert_eq!(refused.to_string(), r#""NaN" is no cost: a finite number"#);
     let restored = run(recorder.restore()).unwrap();
     assert_eq!((restored.total_cost_usd, restored.exit_reason.as_deref()), (0.5, Some("end_turn")));
 }
