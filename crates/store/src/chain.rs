@@ -1,6 +1,6 @@
 //! A conversation from its leaf back to its root, through the sessions that it was forked from.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -187,7 +187,7 @@ impl Walk {
         Ok(Some(place))
     }
 
-    /// Steps over a record that cannot be read, to the nearest one before it that can be on the way.
+    /// Steps over a record that cannot be read, to the nearest one before it that must be on the way.
     async fn past_damage(
         &mut self,
         mut place: Place,
@@ -196,23 +196,38 @@ impl Walk {
     ) -> Result<Option<Place>> {
         let depth = place.leaf.depth;
         let session = place.log.session.clone();
-        let mut at = position;
-        while at > 0 {
-            at -= 1;
-            let Some(line) = place.window.get(&*self.backend, &place.log, at).await? else {
-                continue;
-            };
-            if line.stamp().kind != Kind::Note && line.stamp().depth < depth {
-                self.gap(&session, line.stamp().depth + 1..=depth.min(place.ceiling), reason);
-                place.leaf = Leaf { position: Some(at), depth: line.stamp().depth };
-                return Ok(Some(place));
-            }
+        if let Some(leaf) = self.only_way(&place.log, position, depth).await? {
+            self.gap(&session, leaf.depth + 1..=depth.min(place.ceiling), reason);
+            place.leaf = leaf;
+            return Ok(Some(place));
         }
         let inherited =
             place.fold.origin.as_ref().map_or(0, |origin| origin.depth).min(depth.saturating_sub(1));
         self.gap(&session, inherited + 1..=depth.min(place.ceiling), reason);
         place.leaf = Leaf { position: None, depth: inherited };
         Ok((inherited > 0).then_some(place))
+    }
+
+    /// Returns the deepest entry before a position that every way there must have come by: the only one of its depth.
+    ///
+    /// Where there were branches, the nearest entry may be of another one; a wider gap is better than a wrong history.
+    async fn only_way(&self, log: &LogKey, position: Position, depth: u64) -> Result<Option<Leaf>> {
+        let mut by_depth: BTreeMap<u64, (Position, usize)> = BTreeMap::new();
+        let mut from = 0;
+        while from < position {
+            let chunk = self.backend.read(log, From::Position(from), READ_AHEAD).await?;
+            if chunk.next == from {
+                break;
+            }
+            from = chunk.next;
+            for stamp in chunk.lines.iter().map(Line::stamp) {
+                if stamp.kind != Kind::Note && stamp.position < position && stamp.depth < depth {
+                    by_depth.entry(stamp.depth).or_insert((stamp.position, 0)).1 += 1;
+                }
+            }
+        }
+        let only = by_depth.into_iter().rev().find(|(_, (_, count))| *count == 1);
+        Ok(only.map(|(depth, (position, _))| Leaf { position: Some(position), depth }))
     }
 
     fn gap(&mut self, session: &SessionId, depths: RangeInclusive<u64>, reason: Why) {

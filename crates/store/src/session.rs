@@ -186,38 +186,38 @@ impl Session {
                 walk.next().await?;
                 walk.collect(count).await
             }
-            Page::First(count) => self.oldest_after(0, count).await,
+            Page::First(count) => self.oldest_after(Leaf::default(), count).await,
             Page::After(entry, count) => {
                 let (leaf, _) = self.store.find(&self.id, &entry).await?;
-                self.oldest_after(leaf.depth, count).await
+                self.oldest_after(leaf, count).await
             }
         }
     }
 
     /// Returns entries after a depth, counted from the oldest.
-    async fn oldest_after(&self, after: u64, count: usize) -> Result<History> {
+    async fn oldest_after(&self, after: Leaf, count: usize) -> Result<History> {
         let fold = self.store.fold(&self.id).await?;
         let leaf = self.leaf(&fold);
         // Where nothing was ever branched off, log order is conversation order and the rest need not be read.
         let whole =
             fold.metadata.entry_count == leaf.depth && fold.origin.is_none() && fold.copied_to.is_none();
         if whole && leaf == fold.leaf {
-            let history = self.forward(after, count).await?;
-            let dense = history.records.iter().zip(after + 1..).all(|(record, depth)| record.depth == depth);
-            // A lost entry and one of another branch can cancel out in the counts.
-            if dense {
+            // A lost entry and one of another branch can cancel out in the counts; then it is no single line.
+            if let Some(history) = self.forward(after, count).await? {
                 return Ok(history);
             }
         }
         let mut history = self.walk_from(leaf).await?.collect(usize::MAX).await?;
-        history.records.retain(|record| record.depth > after);
+        history.records.retain(|record| record.depth > after.depth);
         history.records.truncate(count);
         Ok(history)
     }
 
-    async fn forward(&self, after: u64, count: usize) -> Result<History> {
-        let (log, mut from, mut history) = (self.log(LogName::Messages), after, History::default());
-        // An entry of depth d stands at position d or later: the creation note comes first.
+    /// Reads entries in log order, as long as each follows the one before; `None` if one does not.
+    async fn forward(&self, after: Leaf, count: usize) -> Result<Option<History>> {
+        let (log, mut before, mut history) =
+            (self.log(LogName::Messages), after.position, History::default());
+        let mut from = after.position.map_or(0, |position| position + 1);
         while history.records.len() < count {
             let chunk = self.store.inner.backend.read(&log, From::Position(from), 64 << 10).await?;
             if chunk.next == from {
@@ -226,13 +226,17 @@ impl Session {
             from = chunk.next;
             for line in chunk.lines {
                 let (kind, depth, position) = (line.stamp().kind, line.stamp().depth, line.stamp().position);
-                if kind == Kind::Entry && depth > after && history.records.len() < count {
+                if kind == Kind::Entry && history.records.len() < count {
+                    if line.stamp().parent != before {
+                        return Ok(None);
+                    }
+                    before = Some(position);
                     let session = self.id.clone();
                     history.records.push(Record { entry: line.entry(), session, position, depth });
                 }
             }
         }
-        Ok(history)
+        Ok(Some(history))
     }
 
     /// Returns every entry of every branch: inherited ones first, then this log's own in the order they came.

@@ -238,6 +238,90 @@ fn a_damaged_last_record_is_a_gap_and_not_just_a_shorter_history() {
 }
 
 #[test]
+fn what_another_branch_says_never_stands_in_for_a_lost_entry() {
+    let home = Home::new();
+    let store = home.open();
+    let session = conversation(&store, "s", 2);
+    let branch = run(session.at(&entry_id("u1"))).unwrap();
+    run(async { branch.append(message(20)).await.unwrap().await }).unwrap();
+    let back = run(session.at(&entry_id("u2"))).unwrap();
+    for n in [3, 4] {
+        run(async { back.append(message(n)).await.unwrap().await }).unwrap();
+    }
+    store.close().unwrap();
+    let path = home.log(session.id());
+    let text = std::fs::read_to_string(&path).unwrap().replace("message 3", "messagE 3");
+    std::fs::write(&path, text).unwrap();
+    let session = run(home.open().open(session.id())).unwrap();
+    let history = run(session.messages()).unwrap();
+    assert_eq!((ids(&history).as_str(), history.gaps[0].depths.clone()), ("u1 u4", 2..=3));
+    let first = run(session.page(rethread_store::Page::First(9))).unwrap();
+    assert_eq!((ids(&first).as_str(), first.gaps.len()), ("u1 u4", 1));
+}
+
+#[test]
+fn a_session_of_which_nothing_can_be_read_is_damaged_and_not_absent() {
+    let home = Home::new();
+    let store = home.open();
+    let session = conversation(&store, "s", 3);
+    store.close().unwrap();
+    for damage in [None, Some(""), Some("junk\njunk\n")] {
+        match damage {
+            None => std::fs::remove_file(home.log(session.id())).unwrap(),
+            Some(text) => std::fs::write(home.log(session.id()), text).unwrap(),
+        }
+        let store = home.open();
+        assert!(matches!(run(store.load(session.id())), Err(Error::Damaged { .. })), "{damage:?}");
+        let listing = run(store.list(&Filter::default())).unwrap();
+        assert_eq!((listing.sessions.len(), listing.unreadable.len()), (0, 1), "{damage:?}");
+        assert!(!run(store.verify(session.id())).unwrap().is_ok(), "{damage:?}");
+        let again = run(store.create(NewSession::default().id(session.id().clone())));
+        assert!(matches!(again, Err(Error::SessionExists(_))), "{damage:?}");
+    }
+}
+
+#[test]
+fn a_log_that_was_cut_says_how_much_it_lost_also_after_a_repair() {
+    let home = Home::new();
+    let store = home.open();
+    let session = conversation(&store, "s", 6);
+    run(session.update(|metadata| metadata.name = Some("kept".into()))).unwrap();
+    store.close().unwrap();
+    let text = std::fs::read_to_string(home.log(session.id())).unwrap();
+    let half: String = text.lines().skip(1).take(3).map(|line| format!("{line}\n")).collect();
+    std::fs::write(home.log(session.id()), half).unwrap();
+    let store = home.open();
+    let report = run(store.verify(session.id())).unwrap();
+    assert!(
+        report.problems.iter().any(|problem| problem.to_string().contains("records 4 to 7 are lost")),
+        "{report:?}"
+    );
+    let done = run(store.repair(session.id(), Mode::Apply)).unwrap();
+    let after = done.after.unwrap();
+    assert_eq!((after.problems, after.lost), (vec![], 4));
+    let metadata = run(store.metadata(session.id())).unwrap();
+    assert_eq!(
+        (metadata.name.as_deref(), metadata.cwd.as_deref()),
+        (Some("kept"), Some("/tmp")),
+        "its beginning"
+    );
+}
+
+#[test]
+fn metadata_that_was_altered_by_hand_is_not_believed() {
+    let home = Home::new();
+    let store = home.open();
+    let session = conversation(&store, "s", 3);
+    store.close().unwrap();
+    let path = home.session_folder(session.id()).join("metadata.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen("\"position\"", "\"psition\"", 1)).unwrap();
+    let store = home.open();
+    let fork = run(async { store.open(session.id()).await.unwrap().fork(Default::default()).await }).unwrap();
+    assert_eq!(chain_of(&fork), "u1 u2 u3");
+}
+
+#[test]
 fn gc_keeps_what_is_referred_to_and_finishes_what_was_interrupted() {
     let home = Home::new();
     let store = home.open();

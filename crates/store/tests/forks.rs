@@ -241,6 +241,30 @@ fn only_one_drives_and_whoever_was_replaced_cannot_write() {
 }
 
 #[test]
+fn a_fork_that_was_materialized_still_shows_all_its_branches_and_counts_once() {
+    let home = Home::new();
+    let store = home.open();
+    let parent = conversation(&store, "parent", 3);
+    let fork = run(parent.fork(Fork::default())).unwrap();
+    add(&fork, 10);
+    let before = run(fork.all_branches()).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                run(async { home.open().open(fork.id()).await.unwrap().materialize().await }).unwrap()
+            });
+        }
+    });
+    let after = run(fork.all_branches()).unwrap();
+    let names = |all: &[rethread_store::Branched]| {
+        all.iter().map(|b| (b.record.entry.id().clone(), b.parent.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&after), names(&before));
+    assert_eq!(run(fork.metadata()).unwrap().entry_count, 4);
+    assert!(run(store.verify(fork.id())).unwrap().is_ok());
+}
+
+#[test]
 fn a_lease_that_is_not_renewed_lapses_by_the_observers_own_clock() {
     let home = Home::new();
     let session = conversation(&home.open(), "s", 1);

@@ -307,6 +307,35 @@ fn d8_a_failed_sync_condemns_the_file_and_the_records_go_to_the_next_segment() {
 }
 
 #[test]
+fn d8_a_crash_while_the_next_segment_is_made_loses_nothing_acknowledged() {
+    // Once, the new segment's header cut the old file short before the records were in.
+    for calls in 0..12 {
+        let (home, disk) = (Home::new(), FaultyDisk::default());
+        let store = store_on(&disk, &home);
+        let session = conversation(&store, "s", 10);
+        disk.set(Fault::SyncThenDie(calls));
+        let last = run(session.append(message(11))).unwrap();
+        let acknowledged = done(&disk, &last).is_some();
+        let there = chain_of(&run(home.open().open(session.id())).unwrap());
+        assert!(there == u(1..=11) || (there == u(1..=10) && !acknowledged), "{calls}: {there}");
+    }
+}
+
+#[test]
+fn d2_what_a_reopened_log_had_not_synced_is_synced_before_it_is_claimed() {
+    // Once, a log whose folder was closed for want of handles forgot that it was not synced.
+    let (home, disk) = (Home::new(), FaultyDisk::default());
+    let options = Options { durability: Durability::Written, ..Options::default() };
+    let store = Store::new(FileBackend::on(Arc::new(disk.clone()), home.root()), options);
+    let sessions = 120;
+    for n in 0..sessions {
+        conversation(&store, &format!("s{n}"), 1);
+    }
+    run(store.flush()).unwrap();
+    assert!(disk.appends_and_syncs().1 >= sessions, "{} syncs", disk.appends_and_syncs().1);
+}
+
+#[test]
 fn d8_a_group_that_reaches_into_the_condemned_block_goes_to_the_next_segment_whole() {
     // Once, the last synced block began inside a group, and the half of it in the old file counted for nothing.
     for size in (0..4_200).step_by(300) {
