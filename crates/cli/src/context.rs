@@ -121,8 +121,8 @@ impl Context {
             Error::SessionNotFound(_) | Error::Gone(_) => {
                 format!("{} shows what there is", self.command("list --all"))
             }
-            Error::SessionExists(id) => {
-                format!("{} shows it; without --id a session gets a new id", self.command_on("show", id))
+            Error::SessionExists(_) => {
+                format!("{} shows it; `--id NEW` takes another id", self.command("list --all"))
             }
             Error::Trashed(id) => format!("{} takes it out again", self.command_on("restore", id)),
             Error::EntryNotFound { session, .. } => {

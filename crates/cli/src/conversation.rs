@@ -3,22 +3,21 @@
 use rethread_store::view::{Block, Message};
 use rethread_store::{Entry, EntryId, Record, SessionId};
 
-use crate::short_ids::ShortIds;
 use crate::text::one_line;
 use crate::ui::Tone;
 
 /// Turns entries into lines, one after the other.
 #[derive(Debug)]
 pub(crate) struct Conversation {
-    short: ShortIds,
     width: usize,
     last: Option<Record>,
 }
 
 impl Conversation {
-    /// Prepares to show entries, cutting what should be one line at `width`.
-    pub(crate) fn of<'a>(ids: impl IntoIterator<Item = &'a EntryId>, width: usize) -> Self {
-        Self { short: ShortIds::among(ids), width, last: None }
+    /// Prepares to show entries, cutting what should be one line at `width`. Their ids are shown whole: what is short
+    /// among the entries shown may be ambiguous in the session.
+    pub(crate) fn new(width: usize) -> Self {
+        Self { width, last: None }
     }
 
     /// Returns the session that the entries before came from, if the next one is of another.
@@ -47,7 +46,7 @@ impl Conversation {
         let mut marks = Vec::new();
         if self.last.as_ref().map(|last| last.entry.id()) != parent {
             marks.push(match parent {
-                Some(parent) => format!("after {}", self.short.of(parent.as_str())),
+                Some(parent) => format!("after {parent}"),
                 None => "a new beginning".into(),
             });
         }
@@ -62,7 +61,7 @@ impl Conversation {
     }
 
     fn entry(&self, entry: &Entry, lines: &mut Vec<(Tone, String)>) {
-        let id = self.short.of(entry.id().as_str());
+        let id = entry.id();
         let Some(message) = Message::of(entry.as_bytes()) else {
             lines.push((Tone::Faint, format!("[{}]  {id}", kind_of(entry))));
             return;
@@ -132,7 +131,7 @@ mod tests {
         let entry = Entry::parse(entry.to_owned()).unwrap();
         let session: SessionId = "s".parse().unwrap();
         let record = Record { entry, session, position: 1, depth: 1 };
-        let mut conversation = Conversation::of([record.entry.id()], 40);
+        let mut conversation = Conversation::new(40);
         conversation.next(&record).into_iter().map(|(_, line)| line).collect()
     }
 

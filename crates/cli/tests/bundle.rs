@@ -33,7 +33,7 @@ fn an_import_replaces_nothing_and_takes_no_half_of_a_file() {
     let home = Home::new();
     home.conversation("s", 2);
     let bundle = home.answer(&["export", "s"]);
-    let taken = "`rethread show s` shows it; without --id a session gets a new id";
+    let taken = "`rethread list --all` shows it; `--id NEW` takes another id";
     assert_eq!(home.feed(&["import", "-"], &bundle), Said::error(1, "session s exists already", taken));
     let cut = home.feed(&["import", "-", "--id", "t"], &bundle[..bundle.len() / 2]);
     assert_eq!((cut.code, cut.out.as_str()), (1, ""));

@@ -45,7 +45,7 @@ fn a_detached_fork_begins_empty() {
 fn a_taken_id_and_an_unknown_entry_are_refused() {
     let home = Home::new();
     home.conversation("s", 1);
-    let taken = "`rethread show s` shows it; without --id a session gets a new id";
+    let taken = "`rethread list --all` shows it; `--id NEW` takes another id";
     let expected = Said::error(1, "session s exists already", taken);
     assert_eq!(home.run(&["fork", "s", "--id", "s"]), expected);
     assert_eq!(home.run(&["new", "--id", "s"]), expected);

@@ -71,13 +71,8 @@ impl Append {
             .name("rethread-input".into())
             .spawn(move || feed(&mut io::stdin().lock(), &session, log, &sender))
             .map_err(Error::io("start a thread for", "standard input"))?;
-        let told = acknowledge(&lines, patience, context, ui);
-        if let Err(Failure::PipeClosed) = told {
-            // Nobody can be told any more; what was accepted is stored all the same, and no more is accepted.
-            lines.close();
-            context.write(context.store.flush())?;
-        }
-        told.map(|()| Done::Fully)
+        acknowledge(&lines, patience, context, ui)?;
+        Ok(Done::Fully)
     }
 }
 
@@ -89,7 +84,6 @@ fn feed(input: &mut dyn BufRead, session: &Session, log: LogName, lines: &Sender
         let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(2);
         let fate = match input.take(most).read_until(b'\n', &mut bytes) {
             Ok(0) => return,
-            Ok(_) if lines.is_closed() => return,
             Ok(_) if bytes.trim_ascii().is_empty() => continue,
             Ok(size) if size > limit && !bytes.ends_with(b"\n") => {
                 Fate::Refused(Error::TooLarge { size, limit })
@@ -117,19 +111,23 @@ fn submit(bytes: Vec<u8>, session: &Session, log: LogName) -> rethread_store::Re
     })
 }
 
-/// Prints an acknowledgement for each line as soon as it is durable, in order.
+/// Prints an acknowledgement for each line as soon as it is durable, in order. Where nobody listens any more, the rest
+/// is appended without a word: that the reader left says nothing about the input.
 fn acknowledge(
     lines: &Receiver<Line>,
     patience: &Patience,
     context: &Context,
     ui: &mut Ui,
 ) -> Result<(), Failure> {
+    let mut heard = true;
     loop {
         let Line { number, fate } = match lines.try_recv() {
             Ok(line) => line,
             Err(TryRecvError::Closed) => return Ok(()),
             Err(TryRecvError::Empty) => {
-                ui.flush()?;
+                if heard {
+                    heard = listens(ui.flush())?;
+                }
                 match lines.recv_blocking() {
                     Ok(line) => line,
                     Err(_) => return Ok(()),
@@ -148,11 +146,25 @@ fn acknowledge(
         let ack = match ticket.wait_for(Duration::ZERO) {
             Some(ack) => ack,
             None => {
-                ui.flush()?;
+                if heard {
+                    heard = listens(ui.flush())?;
+                }
                 patience.wait(ticket.into_future())
             }
         };
-        print(&ack.map_err(|error| failed(number, &error, context))?, ui)?;
+        let ack = ack.map_err(|error| failed(number, &error, context))?;
+        if heard {
+            heard = listens(print(&ack, ui))?;
+        }
+    }
+}
+
+/// Returns whether somebody still reads the answers.
+fn listens(said: Result<(), Failure>) -> Result<bool, Failure> {
+    match said {
+        Ok(()) => Ok(true),
+        Err(Failure::PipeClosed) => Ok(false),
+        Err(failure) => Err(failure),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use rethread_store::backend::{LogKey, LogName};
-use rethread_store::{EntryId, Error, Record, Scope, Session, SessionId};
+use rethread_store::{EntryId, Error, Gap, Record, Scope, Session, SessionId, Why};
 
 use crate::args;
 use crate::context::Context;
@@ -72,6 +72,8 @@ impl From<args::Show> for Show {
 struct Found {
     entries: Vec<Shown>,
     missing: Vec<String>,
+    /// What was lost before a repair: worth a word, and no failure any more.
+    lost: Vec<String>,
 }
 
 struct Shown {
@@ -99,6 +101,7 @@ impl Show {
             }
             Form::Stamped => pollster::block_on(self.stamped(ui, &session, &found.entries))?,
         }
+        found.lost.iter().for_each(|lost| ui.warn(lost));
         if found.missing.is_empty() {
             return Ok(Done::Fully);
         }
@@ -134,9 +137,12 @@ impl Show {
             Part::Transcript => return transcript(session).await,
         };
         let entries = history.records.into_iter().map(|record| Shown { record, branch: None }).collect();
-        let gaps = history.gaps.iter().map(|gap| context.shortened(&gap.to_string(), &gap.session));
-        let missing = gaps.collect();
-        Ok(Found { entries, missing })
+        let (lost, missing): (Vec<&Gap>, Vec<&Gap>) =
+            history.gaps.iter().partition(|gap| gap.reason == Why::Lost);
+        let named = |gaps: Vec<&Gap>| {
+            gaps.into_iter().map(|gap| context.shortened(&gap.to_string(), &gap.session)).collect()
+        };
+        Ok(Found { entries, missing: named(missing), lost: named(lost) })
     }
 
     fn converse(
@@ -146,8 +152,7 @@ impl Show {
         session: &Session,
         entries: &[Shown],
     ) -> Result<(), Failure> {
-        let ids = entries.iter().map(|shown| shown.record.entry.id());
-        let mut conversation = Conversation::of(ids, ui.cut());
+        let mut conversation = Conversation::new(ui.cut());
         for Shown { record, branch } in entries {
             if let Some(parent) = conversation.leaves(record) {
                 ui.line(
@@ -211,12 +216,12 @@ async fn branches(context: &Context, session: &Session) -> Result<Found, Failure
     let inherited = history.gaps.iter().filter(|gap| gap.session != *session.id());
     let inherited = inherited.map(|gap| context.shortened(&gap.to_string(), &gap.session));
     let missing = inherited.chain(own.damage.iter().map(ToString::to_string)).collect();
-    Ok(Found { entries, missing })
+    Ok(Found { entries, missing, lost: Vec::new() })
 }
 
 async fn transcript(session: &Session) -> Result<Found, Failure> {
     let log = LogKey::new(session.id().clone(), LogName::Transcript);
     let stored = StoredLog::read(&**session.store().backend(), &log).await?;
     let entries = stored.records(&log).map(|record| Shown { record, branch: None }).collect();
-    Ok(Found { entries, missing: stored.damage.iter().map(ToString::to_string).collect() })
+    Ok(Found { entries, missing: stored.damage.iter().map(ToString::to_string).collect(), lost: Vec::new() })
 }

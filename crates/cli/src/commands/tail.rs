@@ -31,7 +31,7 @@ impl Tail {
         let next = pollster::block_on(context.store.backend().read(&log, ReadFrom::Last, 1))?.next;
         let mut before = pollster::block_on(session.page(Page::Last(self.before)))?;
         before.records.retain(|record| record.session != *session.id() || record.position < next);
-        let mut conversation = Conversation::of(before.entries().map(|entry| entry.id()), ui.cut());
+        let mut conversation = Conversation::new(ui.cut());
         before.records.iter().try_for_each(|record| self.show(record, &mut conversation, ui))?;
         ui.flush()?;
         before.gaps.iter().for_each(|gap| ui.warn(&context.shortened(&gap.to_string(), &gap.session)));
