@@ -33,6 +33,7 @@ pub type Position = u64;
 /// *Logs*
 /// * A log that nobody appended to is empty, not an error.
 /// * `append` adds its lines in order, at the position it was told, or adds nothing and answers where the log ends.
+///   Where there is no room for all of them it may add the first ones, and says so.
 /// * Of several appends at the same position, one wins.
 /// * When `append` returns [`Append::Done`], the lines are as durable as the answer says, and every reader that
 ///   starts afterwards sees them.
@@ -250,6 +251,15 @@ pub enum Put {
 pub enum Append {
     /// The lines are there.
     Done {
+        /// How durable they are now.
+        durability: Durability,
+        /// What was found wrong at the end of the log, and set aside.
+        found: Vec<Damage>,
+    },
+    /// There was room for the first lines only: whole groups, as durable as was asked for. The rest was not added.
+    Part {
+        /// How many lines are there.
+        count: usize,
         /// How durable they are now.
         durability: Durability,
         /// What was found wrong at the end of the log, and set aside.

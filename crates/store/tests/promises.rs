@@ -396,6 +396,33 @@ fn d9_a_full_disk_leaves_whole_records_and_writing_resumes_by_itself_in_order() 
 }
 
 #[test]
+fn d9_a_short_write_keeps_its_whole_records_and_a_follower_sees_each_once() {
+    // Once, the whole batch was cut back, and who had followed it saw records that were then given other places.
+    let (home, disk) = (Home::new(), FaultyDisk::default());
+    let backend = Hanging::new(FileBackend::on(Arc::new(disk.clone()), home.root()));
+    let store = Store::new(backend.clone(), Options::default());
+    let session = conversation(&store, "s", 1);
+    let follow =
+        run(async { home.open().open(session.id()).await.unwrap().follow(Start::Beginning).await }).unwrap();
+    backend.hang();
+    let mut tickets = vec![run(session.append(message(2))).unwrap()];
+    std::thread::sleep(Duration::from_millis(50));
+    tickets.extend((3..=12).map(|n| run(session.append(message(n))).unwrap()));
+    disk.set(Fault::Full(600));
+    backend.go_on();
+    while store.health().is_ok() {
+        std::thread::yield_now();
+    }
+    let there = run(run(home.open().open(session.id())).unwrap().messages()).unwrap().records.len();
+    assert!((4..12).contains(&there), "{there} records: what fitted is in");
+    disk.set(Fault::None);
+    tickets.into_iter().for_each(|ticket| drop(ticket.wait().unwrap()));
+    let followed: Vec<_> = (1..=12).map(|_| follow.next_blocking().unwrap().unwrap().entry).collect();
+    assert_eq!(followed, (1..=12).map(message).collect::<Vec<_>>());
+    assert_eq!(chain_of(&session), u(1..=12));
+}
+
+#[test]
 fn d10_every_flipped_missing_doubled_glued_or_foreign_line_is_found() {
     let home = Home::new();
     let store = home.open();

@@ -128,6 +128,7 @@ fn append_at_the_end(
                 return lines;
             }
             Append::Moved { next } => *at = next,
+            part @ Append::Part { .. } => rule.broken(format!("found {part:?}, although there is room")),
         }
     }
     rule.broken("appends are refused although nobody else's succeeded");

@@ -68,8 +68,11 @@ impl Folder {
             if log.next() != at {
                 return Ok(Append::Moved { next: log.next() });
             }
-            let durability = log.append(lines, durability, lock, &folder.owner)?;
-            Ok(Append::Done { durability, found })
+            let count = log.append(lines, durability, lock, &folder.owner)?;
+            Ok(match count == lines.len() {
+                true => Append::Done { durability, found },
+                false => Append::Part { count, durability, found },
+            })
         })
     }
 

@@ -173,14 +173,14 @@ impl LogFile {
         self.sync()
     }
 
-    /// Appends lines at the next position.
+    /// Appends lines at the next position. Returns how many there was room for.
     pub(crate) fn append(
         &mut self,
         lines: &[Line],
         durability: Durability,
         lock: &mut LockFile,
         owner: &str,
-    ) -> Result<Durability> {
+    ) -> Result<usize> {
         let mut bytes =
             Vec::with_capacity(lines.iter().map(|line| line.as_bytes().len() + 1).sum::<usize>() + 1);
         if self.torn {
@@ -194,7 +194,9 @@ impl LogFile {
             let (segment, from, owner) = (self.segment, self.length, owner.to_owned());
             lock.set_mark(self.name, Some(Mark { segment, from, owner }))?;
         }
-        self.write(&bytes)?;
+        let (count, size) = self.write(&bytes, lines)?;
+        bytes.truncate(size);
+        let lines = &lines[..count];
         // From here on the records are in the log, whatever becomes of the sync.
         self.torn = false;
         self.length += bytes.len() as u64;
@@ -211,7 +213,7 @@ impl LogFile {
                 self.trim();
             }
         }
-        Ok(durability)
+        Ok(count)
     }
 
     /// Makes everything written so far durable, and says so in the lock file.
@@ -242,11 +244,12 @@ impl LogFile {
         Ok(())
     }
 
-    /// Writes a batch with one call, or leaves the file as it was.
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+    /// Writes a batch with one call. Where there is no room for all of it, the file is cut back to the last whole
+    /// group. Returns how many lines are in, and how many bytes.
+    fn write(&mut self, bytes: &[u8], lines: &[Line]) -> Result<(usize, usize)> {
         let mut written = 0;
         if bytes.is_empty() {
-            return Ok(());
+            return Ok((0, 0));
         }
         let failed = loop {
             match self.file.append(&bytes[written..]) {
@@ -259,19 +262,21 @@ impl LogFile {
                 break None;
             }
         };
+        let (mut count, mut size) = (lines.len(), bytes.len());
         if let Some(error) = failed {
-            if written > 0 {
-                // Should this fail too, the torn line is found at the next look and set aside.
-                let _ = self.file.truncate(self.length);
+            (count, size) = whole_groups(lines, usize::from(self.torn), written);
+            // Should this fail, the torn line is found at the next look and set aside.
+            let cut = written == 0 || self.file.truncate(self.length + size as u64).is_ok();
+            if count == 0 || !cut {
+                return Err(self.at("append to")(error));
             }
-            return Err(self.at("append to")(error));
         }
         let length = self.file.stat().map_err(self.at("look at"))?.length;
-        if length != self.length + bytes.len() as u64 {
+        if length != self.length + size as u64 {
             // Somebody appends without the lock. Our lines are whole; the next look finds them in their place.
             return Err(Error::Contended(self.path.display().to_string()));
         }
-        Ok(())
+        Ok((count, size))
     }
 
     /// Leaves the condemned file and writes every record since its last synced block to a new one.
@@ -344,6 +349,21 @@ impl LogFile {
     fn at(&self, action: &'static str) -> impl FnOnce(std::io::Error) -> Error {
         Error::io(action, self.path.clone())
     }
+}
+
+/// Returns how many lines of whole groups fit into what was written, and how many bytes they take.
+fn whole_groups(lines: &[Line], prefix: usize, written: usize) -> (usize, usize) {
+    let (mut whole, mut at) = ((0, 0), prefix);
+    for (index, line) in lines.iter().enumerate() {
+        at += line.as_bytes().len() + 1;
+        if at > written {
+            break;
+        }
+        if line.stamp().left == 0 {
+            whole = (index + 1, at);
+        }
+    }
+    whole
 }
 
 /// Returns where the group begins that the line at `at` belongs to; `None` if that is before these bytes.

@@ -77,8 +77,8 @@ impl Arriving {
         outgoing.bytes = 0;
         let log = LogKey::new(id.clone(), LogName::Messages);
         match write(store, &log, 0, std::slice::from_ref(&first)).await? {
-            Append::Done { .. } => {}
-            Append::Moved { .. } => return Err(Error::SessionExists(id)),
+            Written::Whole => {}
+            Written::Elsewhere => return Err(Error::SessionExists(id)),
         }
         let logs = [outgoing, Outgoing::default(), Outgoing::default()];
         Ok(Self { store: store.clone(), id, fold, logs, first })
@@ -165,8 +165,8 @@ impl Arriving {
         };
         let log = LogKey::new(self.id.clone(), name);
         match write(&self.store, &log, first.stamp().position, &lines).await? {
-            Append::Done { .. } => Ok(()),
-            Append::Moved { .. } => Err(Error::Gone(self.id.clone())),
+            Written::Whole => Ok(()),
+            Written::Elsewhere => Err(Error::Gone(self.id.clone())),
         }
     }
 
@@ -215,20 +215,34 @@ async fn clear(store: &Store, id: &SessionId, left: &Fold) -> Result<()> {
     let mut outgoing = Outgoing { next: left.next, ..Outgoing::default() };
     let line = outgoing.place(Placement { kind: Kind::Note, parent, depth, entry });
     match write(store, &log, left.next, &[line]).await? {
-        Append::Done { .. } => store.inner.backend.remove(&Target::Session(id.clone())).await?,
-        Append::Moved { .. } => return Err(Error::SessionExists(id.clone())),
+        Written::Whole => store.inner.backend.remove(&Target::Session(id.clone())).await?,
+        Written::Elsewhere => return Err(Error::SessionExists(id.clone())),
     };
     store.inner.writer.forget(id);
     Ok(())
 }
 
-async fn write(store: &Store, log: &LogKey, at: Position, lines: &[Line]) -> Result<Append> {
+/// What became of a batch.
+enum Written {
+    /// All of it is there.
+    Whole,
+    /// Somebody else's records are.
+    Elsewhere,
+}
+
+async fn write(store: &Store, log: &LogKey, at: Position, lines: &[Line]) -> Result<Written> {
     let mut tries = 0;
     loop {
         tries += 1;
         match store.inner.backend.append(log, at, lines, Durability::Synced).await {
             Err(Error::Busy { .. }) if tries < TRIES => {}
-            done => return done,
+            Err(error) => return Err(error),
+            Ok(Append::Done { .. }) => return Ok(Written::Whole),
+            Ok(Append::Moved { .. }) => return Ok(Written::Elsewhere),
+            Ok(Append::Part { .. }) => {
+                let path = store.inner.backend.path(log).unwrap_or_else(|| log.to_string().into());
+                return Err(Error::NoSpace { action: "append to", path });
+            }
         }
     }
 }

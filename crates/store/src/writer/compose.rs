@@ -33,6 +33,19 @@ impl Composed {
         }
     }
 
+    /// Keeps what the first lines settle, and returns how many operations that is.
+    pub(crate) fn cut(&mut self, count: usize) -> usize {
+        let (end, mut lines) = (self.at + count as Position, 0);
+        let fits = |outcome: &&Result<Vec<Placed>>| {
+            lines += outcome.as_ref().map_or(0, Vec::len);
+            lines <= count
+        };
+        let finished = self.outcomes.iter().take_while(fits).count();
+        self.outcomes.truncate(finished);
+        self.lanes.retain(|(_, leaf)| leaf.position.is_some_and(|position| position < end));
+        finished
+    }
+
     fn place_of(&self, lane: &Arc<Lane>) -> Leaf {
         let moved = self.lanes.iter().rev().find(|(other, _)| Arc::ptr_eq(other, lane));
         moved.map_or_else(|| lane.get(), |(_, leaf)| *leaf)

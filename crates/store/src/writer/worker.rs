@@ -111,6 +111,20 @@ pub(crate) async fn write(
                 outcome.finish(backend, log, operations, lines, durability).await;
                 return outcome;
             }
+            Ok(Append::Part { count, durability, mut found }) => {
+                outcome.found.append(&mut found);
+                outcome.unsynced |= durability == Durability::Written;
+                outcome.wrote = true;
+                // The rest waits for room at the front of the queue.
+                head = expected;
+                lines.lines[..count].iter().for_each(|line| head.apply(line));
+                outcome.head = Some(head);
+                let finished = lines.cut(count);
+                outcome.postponed.splice(0..0, operations.split_off(finished));
+                lines.commit();
+                outcome.finish(backend, log, operations, lines, durability).await;
+                return outcome;
+            }
             Ok(Append::Moved { next }) => {
                 head = expected;
                 match moved(backend, log, &mut head, next, retried.then_some(&lines)).await {
