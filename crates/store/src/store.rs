@@ -275,6 +275,10 @@ impl Store {
         // Taken before the log is read: should it grow meanwhile, the cache merely looks older than it is.
         let change = backend.stat(id).await?.map(|listed| listed.change).unwrap_or_default();
         let mut fold = Fold::load(backend, id).await?;
+        if Fold::cached(backend, id).await?.is_some_and(|cached| cached.next > fold.next) {
+            // The log was longer once. Until a repair has noted the loss, this is all that knows of it.
+            return Ok(fold);
+        }
         if fold.next > 0 && !fold.purging && fold.change != change {
             fold.change = change;
             backend.put(&Key::metadata(id), &fold.to_document(), Expect::Any).await?;

@@ -296,9 +296,15 @@ fn a_log_that_was_cut_says_how_much_it_lost_also_after_a_repair() {
         report.problems.iter().any(|problem| problem.to_string().contains("records 4 to 7 are lost")),
         "{report:?}"
     );
+    // An append does not wipe out what is known of the loss.
+    let appending = home.open();
+    let handle = run(appending.open(session.id())).unwrap();
+    run(async { handle.append(message(50)).await.unwrap().await }).unwrap();
+    appending.close().unwrap();
+    assert!(!run(store.verify(session.id())).unwrap().is_ok());
     let done = run(store.repair(session.id(), Mode::Apply)).unwrap();
     let after = done.after.unwrap();
-    assert_eq!((after.problems, after.lost), (vec![], 4));
+    assert_eq!((after.problems, after.lost), (vec![], 3));
     let metadata = run(store.metadata(session.id())).unwrap();
     assert_eq!(
         (metadata.name.as_deref(), metadata.cwd.as_deref()),

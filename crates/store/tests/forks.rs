@@ -65,6 +65,18 @@ fn deleting_a_parent_never_shortens_its_forks() {
 }
 
 #[test]
+fn a_session_that_was_purged_and_begun_again_takes_nothing_from_old_handles() {
+    let home = Home::new();
+    let old = conversation(&home.open(), "s", 4);
+    let other = home.open();
+    run(other.purge(old.id())).unwrap();
+    let new = conversation(&other, "s", 1);
+    let late = run(async { old.append(message(77)).await?.await });
+    assert!(matches!(late, Err(Error::Gone(_))), "{late:?}");
+    assert_eq!(chain_of(&new), "u1");
+}
+
+#[test]
 fn a_restored_session_is_as_it_was() {
     let home = Home::new();
     let store = home.open();

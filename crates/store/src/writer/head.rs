@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::backend::{Backend, Chunk, From, LogKey, LogName, Position};
 use crate::error::Result;
 use crate::fold::{Fold, Leaf};
+use crate::id::EntryId;
 use crate::note::Note;
 use crate::stamp::{Kind, Line};
 
@@ -16,6 +17,8 @@ const READ_AHEAD: usize = 1 << 20;
 pub(crate) struct Head {
     pub(crate) next: Position,
     pub(crate) leaf: Leaf,
+    /// The first record's id: a session that was purged and begun again has another.
+    pub(crate) birth: Option<EntryId>,
     pub(crate) trashed: bool,
     pub(crate) purging: bool,
     /// When the last record was made, if it is an entry that does not say so itself.
@@ -33,6 +36,7 @@ impl Head {
         let mut head = Self {
             next: 0,
             leaf: Leaf::default(),
+            birth: None,
             trashed: false,
             purging: false,
             entry_at: None,
@@ -40,6 +44,7 @@ impl Head {
             fold: None,
         };
         if let Some(line) = chunk.lines.last() {
+            head.birth = birth(backend, log).await?;
             head.apply(line);
             if !tells_all(line) {
                 head.ensure_fold(backend, log).await?;
@@ -81,6 +86,9 @@ impl Head {
     pub(crate) fn apply(&mut self, line: &Line) {
         let stamp = line.stamp();
         self.next = stamp.position + 1;
+        if stamp.position == 0 {
+            self.birth = Some(stamp.id.clone());
+        }
         match stamp.kind {
             Kind::Entry => {
                 self.leaf = Leaf { position: Some(stamp.position), depth: stamp.depth };
@@ -103,6 +111,12 @@ impl Head {
             fold.apply(line);
         }
     }
+}
+
+/// Returns the id of a log's first record.
+pub(crate) async fn birth(backend: &dyn Backend, log: &LogKey) -> Result<Option<EntryId>> {
+    let chunk = backend.read(log, From::Position(0), 1).await?;
+    Ok(chunk.lines.first().filter(|line| line.stamp().position == 0).map(|line| line.stamp().id.clone()))
 }
 
 /// Returns whether this record, being the last, says all there is to know for the next one.

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::ticket::Ack;
 
 use super::compose::{Composed, compose};
-use super::head::Head;
+use super::head::{Head, birth};
 use super::operation::Operation;
 use super::queue::Batch;
 
@@ -221,6 +221,9 @@ async fn moved(
     failed: Option<&Composed>,
 ) -> Result<Moved> {
     if next == 0 {
+        return Err(Error::Gone(log.session.clone()));
+    }
+    if birth(backend, log).await? != head.birth {
         return Err(Error::Gone(log.session.clone()));
     }
     let ours = match failed {
