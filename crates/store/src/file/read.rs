@@ -101,6 +101,13 @@ fn read_on(
         let start = found.good_end;
         let room = max_bytes.saturating_sub(size);
         scan::scan(&*segment.file, start, end, room, &mut found).map_err(at("read"))?;
+        if known.is_none() && start > segment.start && found.misses(chunk.next) {
+            // Old lines that stand among newer ones can lead a bisection astray; before anything is called lost,
+            // the whole file is looked through.
+            let name = segment::file_name(log, segment.number);
+            found = Assembler::searching(name, chunk.next, segment.start);
+            scan::scan(&*segment.file, segment.start, end, room, &mut found).map_err(at("read"))?;
+        }
         size += found.size;
         chunk.next = found.next().unwrap_or(chunk.next);
         // Where it stopped for its size, what follows is simply not read yet.

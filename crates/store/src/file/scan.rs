@@ -140,6 +140,11 @@ impl Assembler {
         self.damage.push(Damage { file, offset: start, length: end - start, flaw, lost });
     }
 
+    /// Returns whether a record that was wanted is not among those found.
+    pub(crate) fn misses(&self, wanted: Position) -> bool {
+        self.lines.first().map_or(self.bad.is_some(), |line| line.stamp().position > wanted)
+    }
+
     /// Returns what lies after the last whole record, if the file ends at `end`.
     pub(crate) fn tail(&self, end: u64) -> Option<Damage> {
         if end <= self.good_end {
