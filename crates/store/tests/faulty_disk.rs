@@ -16,6 +16,8 @@ pub(crate) enum Fault {
     Sync(u32),
     /// The next sync of a log file fails, and so many changing calls later the process dies.
     SyncThenDie(u64),
+    /// The next sync of a log file fails, and from then on every changing call does.
+    SyncThenReadOnly,
     /// Appends fail once this many more bytes are written, in the middle of a record if need be.
     Full(u64),
     /// Every changing call fails: the file system turned read-only.
@@ -178,6 +180,10 @@ impl DiskFile for FaultyFile {
     fn sync(&self) -> io::Result<()> {
         if self.log {
             self.disk.shared.syncs.fetch_add(1, Ordering::SeqCst);
+            if self.disk.fault() == Fault::SyncThenReadOnly {
+                self.disk.set(Fault::ReadOnly);
+                return Err(io::Error::from_raw_os_error(5));
+            }
             if let Fault::SyncThenDie(calls) = self.disk.fault() {
                 self.disk.set(Fault::DieBefore(self.disk.calls() + calls));
                 return Err(io::Error::from_raw_os_error(5));

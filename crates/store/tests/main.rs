@@ -14,4 +14,5 @@ mod model;
 mod older_faults;
 mod promises;
 mod recorder;
+mod setbacks;
 mod torn;
