@@ -3,7 +3,7 @@
 use crate::faulty_disk::{Fault, FaultyDisk};
 use crate::hanging::Hanging;
 use crate::kit::{Home, chain_of, conversation, message, run, tree};
-use rethread_store::backend::{Backend, Durability, LogName};
+use rethread_store::backend::{Durability, LogName};
 use rethread_store::{Entry, Event, FileBackend, Flaw, Options, Problem, Start, Store};
 use std::sync::Arc;
 use std::time::Duration;
