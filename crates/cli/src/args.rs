@@ -18,7 +18,7 @@ Example:
 /// Sessions live in $RETHREAD_HOME, else in $XDG_DATA_HOME/rethread, else in ~/.local/share/rethread. An id may be
 /// shortened to any beginning that no other has.
 #[derive(Debug, Parser)]
-#[command(name = "rethread", version, disable_help_subcommand = true, max_term_width = 110, after_help = EXAMPLE)]
+#[command(name = "rethread", version, max_term_width = 110, after_help = EXAMPLE)]
 pub(crate) struct Args {
     /// The store to use: a path, file:PATH, memory: or off:
     #[arg(long, global = true, value_name = "URL")]

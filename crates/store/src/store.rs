@@ -164,6 +164,8 @@ impl Store {
         }
         let blank = Metadata::new(id.clone(), metadata.created_at);
         let mut set = blank.changes_to(&metadata);
+        // So that a log that ends up in another session's folder is recognised.
+        set.insert("session_id".into(), id.as_str().into());
         if let Some(prompt) = &metadata.first_prompt {
             set.insert("first_prompt".into(), prompt.clone().into());
         }

@@ -53,6 +53,8 @@ pub enum Problem {
     },
     /// The history that it inherits cannot be read.
     Inherited(Gap),
+    /// The log is another session's.
+    Foreign(String),
     /// The cached metadata is not what the log says; it is made again when needed.
     Metadata,
 }
@@ -66,6 +68,7 @@ impl fmt::Display for Problem {
                 write!(f, "{}: record {position} follows {parent}, which is not there", log.as_str())
             }
             Problem::Inherited(gap) => gap.fmt(f),
+            Problem::Foreign(session) => write!(f, "the log is that of session {session}"),
             Problem::Metadata => f.write_str("the cached metadata is not what the log says"),
         }
     }
@@ -248,6 +251,14 @@ impl Check {
         }
         if stamp.kind == Kind::Note {
             match Note::read(&line.body()) {
+                // An import may have given it another id.
+                Note::Created { set, arrival: None, .. } if position == 0 => {
+                    self.notes.insert(position);
+                    let of = set.get("session_id").and_then(|id| id.as_str());
+                    if let Some(other) = of.filter(|of| *of != self.report.session.as_str()) {
+                        self.report.problems.push(Problem::Foreign(other.to_owned()));
+                    }
+                }
                 Note::Lost { .. } => self.report.lost += 1,
                 _ => drop(self.notes.insert(position)),
             }

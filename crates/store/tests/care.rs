@@ -328,6 +328,18 @@ fn metadata_that_was_altered_by_hand_is_not_believed() {
 }
 
 #[test]
+fn a_log_in_another_sessions_folder_is_found() {
+    let home = Home::new();
+    let store = home.open();
+    let (one, other) = (conversation(&store, "one", 2), conversation(&store, "other", 3));
+    store.close().unwrap();
+    std::fs::copy(home.log(other.id()), home.log(one.id())).unwrap();
+    let report = run(home.open().verify(one.id())).unwrap();
+    assert!(report.problems.contains(&rethread_store::Problem::Foreign("other".into())), "{report:?}");
+    assert!(run(home.open().verify(other.id())).unwrap().is_ok());
+}
+
+#[test]
 fn gc_keeps_what_is_referred_to_and_finishes_what_was_interrupted() {
     let home = Home::new();
     let store = home.open();
