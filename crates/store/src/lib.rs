@@ -1,4 +1,28 @@
-//! Sessions of coding agents as append-only logs.
+//! Sessions of coding agents as append-only logs: resume, continue, fork, on any backend.
+//!
+//! A [`Store`] holds sessions in a [`Backend`](backend::Backend); a [`Session`] is one conversation; a [`Ticket`] says
+//! when an entry is durable; a [`Recorder`] is what an agent loop holds. Nothing here prints, reads the environment or
+//! needs an async runtime.
+//!
+//! ```
+//! use rethread_store::{Entry, FileBackend, NewSession, Options, Resume, Store};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let (sessions, project) = (folder.path().join("sessions"), folder.path().to_owned());
+//! # pollster::block_on(async {
+//! let store = Store::new(FileBackend::new(&sessions), Options::default());
+//! let session = store.create(NewSession::at(&project).name("Fix the parser")).await?;
+//!
+//! let ticket = session.append(Entry::parse(r#"{"uuid":"m1","role":"user","content":"hello"}"#)?).await?;
+//! ticket.await?; // durable from here on; drop the ticket to fire and forget
+//!
+//! let again = store.resume(Resume::latest(&project).at("m1".parse()?)).await?;
+//! let fork = again.fork(Default::default()).await?; // refers to its parent, copies nothing
+//! assert_eq!(fork.messages().await?.records.len(), 1);
+//! store.close()
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![warn(missing_docs)]
 
 pub mod backend;
