@@ -3,6 +3,7 @@
 mod append;
 mod bundle;
 mod care;
+mod fire;
 mod fork;
 mod ids;
 mod kit;

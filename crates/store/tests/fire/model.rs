@@ -1,6 +1,7 @@
 //! Random operations against a model that fits on a page: whatever the store does, it must agree.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
@@ -9,6 +10,7 @@ use rethread_store::{
     Entry, Error, FileBackend, Filter, Fork, MemoryBackend, NewSession, Options, Session, SessionId, Store,
 };
 
+use super::effort::{Effort, Round, torture};
 use crate::kit::{entry_id, ids, run, session_id};
 
 const SESSIONS: u8 = 4;
@@ -209,59 +211,37 @@ impl<F: Fn() -> Store> World<F> {
     }
 }
 
-fn cases(normally: u32) -> ProptestConfig {
-    ProptestConfig { cases: normally, failure_persistence: None, ..ProptestConfig::default() }
-}
-
-proptest! {
-    #![proptest_config(cases(400))]
-
-    #[test]
-    fn whatever_is_done_memory_agrees_with_the_model(steps in prop::collection::vec(step(), 1..40)) {
-        let backend = std::sync::Arc::new(MemoryBackend::default());
-        let mut world = World::new(|| Store::on(backend.clone() as std::sync::Arc<dyn Backend>, Options::default()));
+/// Runs one random sequence, and shrinks it if it fails.
+fn agrees<F: Fn() -> Store>(round: Round, fresh: impl Fn() -> F) {
+    let bytes: Vec<u8> = (0..4).flat_map(|part: u64| (round.seed ^ part << 56).to_le_bytes()).collect();
+    let config = ProptestConfig { cases: 1, failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let length = if torture() { 120 } else { 40 };
+    let tried = runner.run(&prop::collection::vec(step(), 1..length), |steps| {
+        let mut world = World::new(fresh());
         steps.iter().for_each(|step| world.take(step));
         world.check();
-    }
+        Ok(())
+    });
+    tried.unwrap_or_else(|error| panic!("{error}"));
 }
 
-proptest! {
-    #![proptest_config(cases(100))]
-
-    #[test]
-    fn whatever_is_done_files_agree_with_the_model(steps in prop::collection::vec(step(), 1..40)) {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut world = World::new(|| Store::new(FileBackend::new(folder.path()), Options::default()));
-        steps.iter().for_each(|step| world.take(step));
-        world.check();
-    }
-}
-
-/// The same for as long as `make torture` says, from seeds that can be run again.
 #[test]
-fn torture_files_agree_with_the_model() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let seconds = number("RETHREAD_TORTURE_SECONDS").unwrap_or(2);
-    let chosen = number("RETHREAD_TORTURE_SEED");
-    let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock");
-    let first = chosen.unwrap_or(clock.as_secs());
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(seconds);
-    let (mut seed, mut sequences) = (first, 0);
-    while sequences == 0 || (chosen.is_none() && std::time::Instant::now() < until) {
-        let bytes: Vec<u8> = (0..4).flat_map(|part: u64| (seed ^ part << 56).to_le_bytes()).collect();
-        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-        let mut runner = TestRunner::new_with_rng(cases(20), rng);
-        let tried = runner.run(&prop::collection::vec(step(), 1..120), |steps| {
-            let folder = tempfile::tempdir().expect("a folder");
-            let mut world = World::new(|| Store::new(FileBackend::new(folder.path()), Options::default()));
-            steps.iter().for_each(|step| world.take(step));
-            world.check();
-            Ok(())
+fn whatever_is_done_memory_agrees_with_the_model() {
+    for round in Effort::new("random operations against the model, memory", 500) {
+        agrees(round, || {
+            let backend: Arc<dyn Backend> = Arc::new(MemoryBackend::default());
+            move || Store::on(backend.clone(), Options::default())
         });
-        if let Err(error) = tried {
-            panic!("{error}\nto run it again: RETHREAD_TORTURE_SEED={seed} make torture");
-        }
-        (seed, sequences) = (seed + 1, sequences + 20);
     }
-    println!("model: {sequences} sequences of up to 120 operations, seeds {first} to {}", seed - 1);
+}
+
+#[test]
+fn whatever_is_done_files_agree_with_the_model() {
+    for round in Effort::new("random operations against the model, files", 500) {
+        agrees(round, || {
+            let folder = tempfile::tempdir().expect("a folder");
+            move || Store::new(FileBackend::new(folder.path()), Options::default())
+        });
+    }
 }

@@ -1,0 +1,4 @@
+//! The store under fire: what breaks it must break here first.
+
+pub(crate) mod effort;
+mod model;

@@ -1,0 +1,90 @@
+//! How often a fault test tries: a stated number in `make test`, as often as there is time in `make torture`.
+//!
+//! `RETHREAD_SEED` and `RETHREAD_ROUND` repeat one round of a failed run; the failure prints both.
+
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+/// The rounds of one row of the table.
+#[derive(Debug)]
+pub(crate) struct Effort {
+    what: &'static str,
+    rounds: u64,
+    seconds: Option<u64>,
+    seed: u64,
+    only: Option<u64>,
+    begun: Instant,
+    tried: u64,
+}
+
+/// One try, with a seed that is a function of the run's seed and its own number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Round {
+    pub(crate) number: u64,
+    pub(crate) seed: u64,
+}
+
+impl Round {
+    /// Returns this round's source of random numbers.
+    pub(crate) fn rng(self) -> fastrand::Rng {
+        fastrand::Rng::with_seed(self.seed)
+    }
+}
+
+impl Effort {
+    /// Begins a row: what is tried, and how often in `make test`.
+    pub(crate) fn new(what: &'static str, rounds: u64) -> Self {
+        let seconds = number("RETHREAD_TORTURE_SECONDS");
+        // The same rounds in every `make test`, others in every `make torture`.
+        let seed = number("RETHREAD_SEED").unwrap_or_else(|| seconds.map_or(1, |_| fastrand::u64(..1 << 48)));
+        let only = number("RETHREAD_ROUND");
+        Self { what, rounds, seconds, seed, only, begun: Instant::now(), tried: 0 }
+    }
+}
+
+/// Returns whether this is `make torture`.
+pub(crate) fn torture() -> bool {
+    number("RETHREAD_TORTURE_SECONDS").is_some()
+}
+
+impl Iterator for Effort {
+    type Item = Round;
+
+    fn next(&mut self) -> Option<Round> {
+        let goes_on = match (self.only, self.seconds) {
+            (Some(_), _) => self.tried == 0,
+            (None, Some(seconds)) => self.begun.elapsed() < Duration::from_secs(seconds),
+            (None, None) => self.tried < self.rounds,
+        };
+        let number = self.only.unwrap_or(self.tried);
+        self.tried += u64::from(goes_on);
+        let seed = fastrand::Rng::with_seed(self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).u64(..);
+        goes_on.then_some(Round { number, seed })
+    }
+}
+
+impl Drop for Effort {
+    fn drop(&mut self) {
+        let failed = std::thread::panicking();
+        let (round, seed) = (self.only.unwrap_or(self.tried.saturating_sub(1)), self.seed);
+        if failed {
+            let test = std::thread::current().name().unwrap_or_default().to_owned();
+            eprintln!(
+                "{}: round {round} of seed {seed} failed; to repeat it:\n  \
+                 RETHREAD_SEED={seed} RETHREAD_ROUND={round} cargo test -p {} --test main {test} -- --exact --nocapture",
+                self.what,
+                env!("CARGO_PKG_NAME")
+            );
+        }
+        let Ok(table) = std::env::var("RETHREAD_TABLE") else { return };
+        let result = if failed { "FAILED" } else { "held" };
+        let row =
+            format!("{}\t{}\t{}\t{seed}\t{result}\n", self.what, self.tried, self.begun.elapsed().as_secs());
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(table);
+        file.and_then(|mut file| file.write_all(row.as_bytes())).expect("the table can be written");
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number")))
+}
