@@ -29,6 +29,7 @@ pub mod backend;
 mod bundle;
 mod chain;
 pub mod conformance;
+mod defect;
 mod entry;
 mod error;
 mod file;

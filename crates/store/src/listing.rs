@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use jiff::Timestamp;
 
 use crate::backend::{Listed, Space};
+use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
 use crate::id::SessionId;
@@ -201,7 +202,8 @@ impl<'a> Wanted<'a> {
         };
         filter.archived.admits(metadata.archived)
             && filter.trashed.admits(metadata.trashed_at.is_some())
-            && filter.children.admits(metadata.child || metadata.is_checkpoint)
+            && (filter.children.admits(metadata.child || metadata.is_checkpoint)
+                || Defect::PickChildren.is_on())
             && self.cwd.as_ref().is_none_or(|cwd| metadata.cwd.as_ref() == Some(cwd))
             && self.project.as_ref().is_none_or(|project| metadata.project.as_ref() == Some(project))
             && filter.tag.as_ref().is_none_or(|tag| metadata.tags.contains(tag))

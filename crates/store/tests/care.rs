@@ -8,7 +8,7 @@ use rethread_store::{
 };
 
 use crate::faulty_disk::{Fault, FaultyDisk};
-use crate::kit::{Home, chain_of, conversation, entry_id, ids, message, run, session_id, tree};
+use crate::kit::{Home, chain_of, conversation, entry_id, ids, message, run, session_id, tree, until};
 
 fn damaged(home: &Home, length: usize, damage: impl FnOnce(&mut Vec<String>)) -> Session {
     let store = home.open();
@@ -163,9 +163,7 @@ fn a_save_while_the_disk_is_full_is_refused_and_doubles_nothing() {
     disk.set(Fault::Full(0));
     let list: Vec<Entry> = (1..=3).map(message).collect();
     let first = run(session.save(&list, |_| {})).unwrap();
-    while store.health().is_ok() {
-        std::thread::yield_now();
-    }
+    until("the trouble is seen", || !store.health().is_ok());
     assert!(matches!(run(session.save(&list, |_| {})), Err(Error::NoSpace { .. })));
     disk.set(Fault::None);
     first.wait().unwrap();

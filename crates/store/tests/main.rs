@@ -5,6 +5,7 @@ mod bundle;
 mod care;
 mod checklist;
 mod conformance;
+mod defects;
 mod faulty_disk;
 mod fire;
 mod forks;

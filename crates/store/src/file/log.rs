@@ -11,6 +11,7 @@ use super::quarantine::Quarantine;
 use super::scan::{self, Assembler};
 use super::segment::{self, Header};
 use crate::backend::{Damage, Durability, LogName, Position};
+use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::stamp::Line;
 
@@ -157,10 +158,15 @@ impl LogFile {
     ) -> Result<()> {
         let last =
             read_range(&*self.file, self.length.saturating_sub(1), self.length).map_err(self.at("read"))?;
-        self.torn = last.first().is_some_and(|&byte| byte != b'\n');
+        self.torn = last.first().is_some_and(|&byte| byte != b'\n') && !Defect::SkipTheTailCheck.is_on();
         let Some(damage) = tail.tail(self.length) else {
             return Ok(());
         };
+        if Defect::CutTheTornTail.is_on() {
+            self.file.truncate(damage.offset).map_err(self.at("cut"))?;
+            (self.length, self.torn) = (damage.offset, false);
+            return Ok(());
+        }
         let bytes = read_range(&*self.file, damage.offset, self.length).map_err(self.at("read"))?;
         quarantine.keep(&damage, &bytes)?;
         found.push(damage);
@@ -202,7 +208,8 @@ impl LogFile {
             bytes.extend_from_slice(line.as_bytes());
             bytes.push(b'\n');
         }
-        if durability > Durability::Off && lock.mark(self.name).is_none() {
+        let marked = durability > Durability::Off && !Defect::ForgetTheMark.is_on();
+        if marked && lock.mark(self.name).is_none() {
             let (segment, from, owner) = (self.segment, self.length, owner.to_owned());
             lock.set_mark(self.name, Some(Mark { segment, from, owner }))?;
         }
@@ -217,6 +224,7 @@ impl LogFile {
         lines.iter().for_each(|line| self.index.push(line));
         self.index.write();
         match durability {
+            Durability::Synced if Defect::AcknowledgeBeforeSync.is_on() => {}
             Durability::Synced => self.settle(lock)?,
             Durability::Written if self.retained.len() > MAX_RETAINED => self.settle(lock)?,
             Durability::Written => {}
@@ -242,7 +250,7 @@ impl LogFile {
     }
 
     fn sync(&mut self) -> Result<()> {
-        if self.condemned || self.file.sync().is_err() {
+        if self.condemned || self.sync_file().is_err() {
             // A second sync would report success although the first one's data is gone.
             self.condemned = true;
             self.next_segment()?;
@@ -256,6 +264,16 @@ impl LogFile {
         Ok(())
     }
 
+    fn sync_file(&self) -> std::io::Result<()> {
+        if Defect::DropTheSync.is_on() {
+            return Ok(());
+        }
+        match self.file.sync() {
+            Err(_) if Defect::SyncAgainAfterAFailure.is_on() => self.file.sync(),
+            done => done,
+        }
+    }
+
     /// Writes a batch with one call. Where there is no room for all of it, the file is cut back to the last whole
     /// group. Returns how many lines are in, and how many bytes.
     fn write(&mut self, bytes: &[u8], lines: &[Line]) -> Result<(usize, usize)> {
@@ -266,6 +284,7 @@ impl LogFile {
         let failed = loop {
             match self.file.append(&bytes[written..]) {
                 Ok(0) => break Some(std::io::ErrorKind::WriteZero.into()),
+                Ok(_) if Defect::IgnoreAShortWrite.is_on() => written = bytes.len(),
                 Ok(count) => written += count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => break Some(error),
@@ -284,6 +303,9 @@ impl LogFile {
             }
         }
         let length = self.file.stat().map_err(self.at("look at"))?.length;
+        if Defect::IgnoreAShortWrite.is_on() {
+            return Ok((count, size));
+        }
         if length != self.length + size as u64 {
             // Somebody appends without the lock. Our lines are whole; the next look finds them in their place.
             return Err(Error::Contended(self.path.display().to_string()));
@@ -356,6 +378,9 @@ impl LogFile {
 
     /// Makes the names of a new file and of a new session durable.
     fn sync_folders(&self) -> Result<()> {
+        if Defect::DropTheFolderSync.is_on() {
+            return Ok(());
+        }
         let ancestors = [Some(self.folder.as_path()), self.folder.parent()];
         for folder in ancestors.into_iter().flatten() {
             self.disk.sync_folder(folder).map_err(Error::io("sync", folder))?;
@@ -376,7 +401,7 @@ fn whole_groups(lines: &[Line], prefix: usize, written: usize) -> (usize, usize)
         if at > written {
             break;
         }
-        if line.stamp().left == 0 {
+        if line.stamp().left == 0 || Defect::SplitAGroup.is_on() {
             whole = (index + 1, at);
         }
     }

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::disk::{DiskFile, read_range};
 use super::segment::Segment;
 use crate::backend::{Damage, Position};
+use crate::defect::Defect;
 use crate::stamp::{Flaw, Line};
 
 /// How much of a file is read at once. Larger gains nothing: the page cache is the slower side.
@@ -124,7 +125,7 @@ impl Assembler {
             self.good_end = end;
             return;
         }
-        if position < expected {
+        if position < expected && !Defect::TakeDoubledLines.is_on() {
             self.mark_bad(offset, end, Flaw::Misplaced);
             return;
         }
@@ -132,7 +133,7 @@ impl Assembler {
         self.report(offset, expected..position);
         self.group_at = offset;
         self.group.push(line);
-        if left == 0 {
+        if left == 0 || Defect::ShowHalfAGroup.is_on() {
             self.finish_group(end);
         }
     }
@@ -147,6 +148,7 @@ impl Assembler {
         } else if let Some(Bad { flaw, hollow: true, .. }) = self.bad
             && line.stamp().position > expected
             && settled <= hole
+            && !Defect::TrustWhatIsBehindAHole.is_on()
         {
             let (good_end, lines, damage) = (self.good_end, self.lines.len(), self.damage.len());
             self.doubt = Some(Doubt { next: self.next, good_end, lines, damage, size: self.size, flaw });
