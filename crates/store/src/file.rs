@@ -36,6 +36,9 @@ use crate::stamp::Line;
 
 /// How many sessions are held open; a session's folder costs up to seven file handles.
 const MAX_OPEN: usize = 96;
+/// From how many sessions on it pays to look at them on several threads, and on how many at most.
+const MANY: usize = 512;
+const MOST_LOOKERS: usize = 8;
 /// How many places readers stopped at are remembered.
 const MAX_BOOKMARKS: usize = 1024;
 /// The largest record: what a reader still takes in one piece.
@@ -133,20 +136,25 @@ impl FileBackend {
     }
 
     fn list_sessions(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
-        let folder = self.root.join("sessions");
-        let mut listed = Vec::new();
-        for name in self.names(&folder)? {
-            if listed.len() == limit {
-                break;
-            }
-            if after.is_some_and(|after| name.as_str() <= after) || name.parse::<SessionId>().is_err() {
-                continue;
-            }
-            let Some(session) = self.stat_session(&name) else {
-                continue;
-            };
-            listed.push(session);
+        let mut names = self.names(&self.root.join("sessions"))?;
+        names.retain(|name| {
+            after.is_none_or(|after| name.as_str() > after) && name.parse::<SessionId>().is_ok()
+        });
+        let look = |names: &[String]| names.iter().filter_map(|name| self.stat_session(name)).collect();
+        if limit < usize::MAX || names.len() < MANY {
+            return Ok(names.iter().filter_map(|name| self.stat_session(name)).take(limit).collect());
         }
+        // Looking at a file is nearly all system call, which scales with the cores.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_LOOKERS);
+        let mut listed = Vec::with_capacity(names.len());
+        std::thread::scope(|scope| {
+            let parts: Vec<_> =
+                names.chunks(names.len().div_ceil(cores)).map(|part| scope.spawn(|| look(part))).collect();
+            for part in parts {
+                let found: Vec<Listed> = part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                listed.extend(found);
+            }
+        });
         Ok(listed)
     }
 

@@ -27,6 +27,7 @@
 
 pub mod backend;
 mod bundle;
+mod catalog;
 mod chain;
 pub mod conformance;
 mod defect;
