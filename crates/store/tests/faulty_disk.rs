@@ -37,6 +37,7 @@ struct Shared {
     /// How many syncs of log files were let through, for tests that count them.
     appends: AtomicU64,
     synced_folders: Mutex<Vec<PathBuf>>,
+    opened: Mutex<Vec<PathBuf>>,
 }
 
 /// The real disk with a fault.
@@ -62,6 +63,11 @@ impl FaultyDisk {
     /// How many appends and syncs of log files got through.
     pub(crate) fn appends_and_syncs(&self) -> (u64, u64) {
         (self.shared.appends.load(Ordering::SeqCst), self.shared.syncs.load(Ordering::SeqCst))
+    }
+
+    /// Which files were opened since the last time this was asked.
+    pub(crate) fn opened(&self) -> Vec<PathBuf> {
+        std::mem::take(&mut *self.shared.opened.lock().expect("no test panics here"))
     }
 
     /// Which folders were synced, in order.
@@ -102,6 +108,7 @@ impl FaultyDisk {
 
 impl Disk for FaultyDisk {
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
+        self.shared.opened.lock().expect("no test panics here").push(path.to_owned());
         let open = || RealDisk.open(path, how);
         let inner = if how == Open::Read { open()? } else { self.change(open)? };
         let log = path.extension().is_some_and(|extension| extension == "jsonl");

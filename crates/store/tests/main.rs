@@ -13,6 +13,7 @@ mod hanging;
 mod holes;
 mod import;
 mod kit;
+mod listing;
 mod older_faults;
 mod promises;
 mod recorder;
