@@ -1,4 +1,4 @@
-.PHONY: help run test check bench torture
+.PHONY: help run test check bench torture fuzz
 
 help: ## Show these targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -25,3 +25,6 @@ bench: ## Run the benchmarks; ONLY=name runs one
 torture: ## Run the crash and fault tests for long; SECONDS_TOTAL=600
 	RETHREAD_TORTURE_SECONDS=$${SECONDS_TOTAL:-600} \
 		cargo test --release -p rethread-store --locked --test main fire:: -- --nocapture --test-threads 1
+
+fuzz: ## Look for inputs that break a reader; SECONDS_TOTAL=300, TARGET=one
+	@scripts/fuzz

@@ -129,8 +129,6 @@ impl Assembler {
             self.mark_bad(offset, end, Flaw::Misplaced);
             return;
         }
-        self.weigh(&line, expected);
-        self.report(offset, expected..position);
         self.group_at = offset;
         self.group.push(line);
         if left == 0 || Defect::ShowHalfAGroup.is_on() {
@@ -140,13 +138,12 @@ impl Assembler {
 
     /// A record behind a hole counts if the log was durable beyond the hole when it, or a later one, was written.
     /// Otherwise both may be what a crash left of one write.
-    fn weigh(&mut self, line: &Line, expected: Position) {
-        let settled = line.stamp().settled();
+    fn weigh(&mut self, position: Position, settled: Position, expected: Position) {
         let hole = self.doubt.map_or(expected, |doubt| doubt.next.unwrap_or(0));
         if self.doubt.is_some() {
             self.doubt = self.doubt.filter(|_| settled <= hole);
         } else if let Some(Bad { flaw, hollow: true, .. }) = self.bad
-            && line.stamp().position > expected
+            && position > expected
             && settled <= hole
             && !Defect::TrustWhatIsBehindAHole.is_on()
         {
@@ -170,6 +167,13 @@ impl Assembler {
 
     fn finish_group(&mut self, end: u64) {
         self.searching = false;
+        // Not before: a group that is never finished says nothing about the positions before it.
+        if let Some(first) = self.group.first().map(Line::stamp) {
+            let (position, settled) = (first.position, first.settled());
+            let expected = self.next.unwrap_or(position);
+            self.weigh(position, settled, expected);
+            self.report(self.group_at, expected..position);
+        }
         for line in self.group.drain(..) {
             self.next = Some(line.stamp().position + 1);
             self.size += line.as_bytes().len();
