@@ -2,3 +2,4 @@
 
 pub(crate) mod effort;
 mod model;
+mod simulated_disk;
