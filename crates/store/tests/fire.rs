@@ -1,5 +1,9 @@
 //! The store under fire: what breaks it must break here first.
 
+mod aftermath;
+mod crash_states;
 pub(crate) mod effort;
+mod ledger;
 mod model;
+mod run;
 mod simulated_disk;

@@ -46,6 +46,8 @@ struct State {
     armed: Option<Armed>,
     watcher: Option<Watcher>,
     gated: bool,
+    /// How many appends wait at the gate.
+    waiting: usize,
     rng: Rng,
 }
 
@@ -87,6 +89,7 @@ impl SimulatedDisk {
             armed: None,
             watcher: None,
             gated: false,
+            waiting: 0,
             rng: Rng::with_seed(7),
         };
         Self { world: Arc::new(World { state: Mutex::new(state), opened_gate: Condvar::new() }), process: 0 }
@@ -147,6 +150,11 @@ impl SimulatedDisk {
         self.world.opened_gate.notify_all();
     }
 
+    /// Returns whether an append waits for that.
+    pub(crate) fn is_holding(&self) -> bool {
+        self.state().waiting > 0
+    }
+
     /// Lets time pass, so that leftovers count as abandoned.
     pub(crate) fn age(&self, by: Duration) {
         self.state().machine.age(by);
@@ -163,10 +171,13 @@ impl SimulatedDisk {
 
     /// Begins a call: it is watched, and may fail.
     fn begin(&self, call: Call, path: &Path) -> io::Result<(MutexGuard<'_, State>, Fate)> {
-        let state = self.state();
-        let gated = |state: &mut State| state.gated && call == Call::Append;
-        let mut state =
-            self.world.opened_gate.wait_while(state, gated).expect("the simulator does not panic");
+        let mut state = self.state();
+        if call == Call::Append && state.gated {
+            state.waiting += 1;
+            let open = self.world.opened_gate.wait_while(state, |state| state.gated);
+            state = open.expect("the simulator does not panic");
+            state.waiting -= 1;
+        }
         if state.dead.contains(&self.process) {
             return Err(errno(Failure::Death.code()));
         }
