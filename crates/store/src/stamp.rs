@@ -1,7 +1,8 @@
 //! The stamp: one member at the end of each stored line that says where the line belongs and that it is whole.
 //!
-//! `{"text":"hi"}` is stored as `{"text":"hi","_rt":"1 4 3 2 e 0198… 0 1a2b3c4d"}`: version, position, parent,
-//! depth, kind, id, records left in the group, and the CRC-32C of every byte before its own eight digits.
+//! `{"text":"hi"}` is stored as `{"text":"hi","_rt":"1 4 3 2 e 0198… 0 0 1a2b3c4d"}`: version, position, parent,
+//! depth, kind, id, records left in the group, unsettled records before it, and the CRC-32C of every byte before its
+//! own eight digits.
 //! It is recognised by its place, so a caller's own `_rt` does no harm.
 
 use std::fmt::Write as _;
@@ -18,7 +19,7 @@ const OPENING: &[u8] = b"\"_rt\":\"";
 const VERSION: &str = "1";
 /// Eight hex digits, the closing quote and the closing brace.
 const CHECKSUM_TAIL: usize = 10;
-/// The longest stamp there can be: five numbers of 20 digits, an id of 256 and what stands between them.
+/// The longest stamp there can be: six numbers of 20 digits, an id of 256 and what stands between them.
 const LONGEST: usize = 512;
 
 /// What a record is.
@@ -68,6 +69,18 @@ pub struct Stamp {
     pub id: EntryId,
     /// How many records of the same atomic group come after this one.
     pub left: u64,
+    /// How many records right before this one were not known to be durable when it was written.
+    ///
+    /// If a crash of the machine takes one of those, this one counts for nothing either: it would be the second half
+    /// of a write that nobody was told of.
+    pub unsettled: u64,
+}
+
+impl Stamp {
+    /// Returns the position up to which the log was durable when this record was written.
+    pub fn settled(&self) -> Position {
+        self.position.saturating_sub(self.unsettled)
+    }
 }
 
 /// One record as it is stored: a JSON object on one line, stamped, without its newline.
@@ -103,10 +116,10 @@ impl Line {
         bytes.extend_from_slice(OPENING);
         let mut text = String::with_capacity(96);
         let parent = stamp.parent.map_or("-".into(), |parent| parent.to_string());
-        let Stamp { position, depth, kind, id, left, .. } = &stamp;
+        let Stamp { position, depth, kind, id, left, unsettled, .. } = &stamp;
         let letter = kind.letter();
         // Writing to a String cannot fail.
-        let _ = write!(text, "{VERSION} {position} {parent} {depth} {letter} {id} {left} ");
+        let _ = write!(text, "{VERSION} {position} {parent} {depth} {letter} {id} {left} {unsettled} ");
         bytes.extend_from_slice(text.as_bytes());
         let checksum = crc32c::crc32c(&bytes);
         text.clear();
@@ -191,14 +204,14 @@ fn parse_stamp(bytes: &[u8]) -> Result<(Stamp, usize), Flaw> {
     let text =
         std::str::from_utf8(&bytes[member + OPENING.len()..bytes.len() - 2]).map_err(|_| Flaw::Unstamped)?;
     let fields: Vec<&str> = text.split(' ').collect();
-    if fields.len() != 8 {
+    if fields.len() != 9 {
         let newer = fields.len() > 1 && fields[0].parse::<u32>().is_ok_and(|version| version > 1);
         return Err(if newer { Flaw::Newer } else { Flaw::Unstamped });
     }
     // Lower case only: a flipped bit can turn `a` into `A`, and that too must be found.
     let plain =
-        fields[7].len() == 8 && !fields[7].bytes().any(|byte| byte.is_ascii_uppercase() || byte == b'+');
-    let checksum = u32::from_str_radix(fields[7], 16).map_err(|_| Flaw::Unstamped)?;
+        fields[8].len() == 8 && !fields[8].bytes().any(|byte| byte.is_ascii_uppercase() || byte == b'+');
+    let checksum = u32::from_str_radix(fields[8], 16).map_err(|_| Flaw::Unstamped)?;
     if !plain || crc32c::crc32c(&bytes[..bytes.len() - CHECKSUM_TAIL]) != checksum {
         return Err(Flaw::Checksum);
     }
@@ -218,6 +231,7 @@ fn read_fields(fields: &[&str]) -> Option<Stamp> {
         kind: Kind::of_letter(fields[4])?,
         id: EntryId::from_str(fields[5]).ok()?,
         left: fields[6].parse().ok()?,
+        unsettled: fields[7].parse().ok()?,
     })
 }
 
@@ -237,6 +251,7 @@ mod tests {
             kind: Kind::Entry,
             id: "u-1".parse().unwrap(),
             left: 0,
+            unsettled: 2,
         }
     }
 

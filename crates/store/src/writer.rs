@@ -331,7 +331,7 @@ impl Shared {
         loop {
             let mut state = self.state();
             let (log, job) = loop {
-                if let Some(job) = state.next_job(self.limits.bytes) {
+                if let Some(job) = state.next_job() {
                     break job;
                 }
                 if state.ending {
@@ -374,7 +374,7 @@ impl Shared {
     }
 
     fn run_once(&self) {
-        while let Some((log, job)) = { self.state().next_job(self.limits.bytes) } {
+        while let Some((log, job)) = { self.state().next_job() } {
             self.work_on(&log, job);
         }
     }
@@ -402,6 +402,9 @@ impl Shared {
         match done {
             Ok(()) => {
                 queue.unsynced = None;
+                if let Some(head) = &mut queue.head {
+                    head.settled = head.next;
+                }
                 state.recovered(log);
             }
             Err(error) => state.failed(log, error),

@@ -361,6 +361,7 @@ fn gc_keeps_what_is_referred_to_and_finishes_what_was_interrupted() {
             kind: rethread_store::Kind::Entry,
             id: entry_id("c1"),
             left: 0,
+            unsettled: 0,
         };
         let line = rethread_store::Line::new(&Entry::parse(record).unwrap(), stamp);
         backend.append(&log, 0, &[line], rethread_store::backend::Durability::Synced).await.unwrap();

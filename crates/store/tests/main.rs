@@ -9,6 +9,7 @@ mod faulty_disk;
 mod fire;
 mod forks;
 mod hanging;
+mod holes;
 mod import;
 mod kit;
 mod older_faults;

@@ -43,6 +43,9 @@ pub(crate) struct LogFile {
     retained_from: u64,
     /// The file ends in the middle of a line.
     torn: bool,
+    /// Where a crash of the machine left a hole with whole lines behind it: their positions are given out again, so
+    /// nothing may be added to this file any more.
+    unfinished: Option<u64>,
     /// Its name, or its folder's, may not be durable yet.
     nameless: bool,
     /// A sync failed; nothing may be added to this file any more.
@@ -79,16 +82,21 @@ impl LogFile {
             retained: Vec::new(),
             retained_from: stat.length,
             torn: false,
+            unfinished: None,
             nameless: stat.length == 0,
             condemned: false,
             index: Index::open(disk, folder, name),
             path,
         };
         let name = segment::file_name(log.name, number);
-        let tail = scan::last(&*log.file, &name, start, stat.length).map_err(Error::io("read", &log.path))?;
+        let Some(newest) = segments.last() else {
+            return Ok(log);
+        };
+        let tail = scan::last(newest, &name, stat.length).map_err(Error::io("read", &log.path))?;
         log.next = tail.next().unwrap_or(first);
         log.set_aside(&tail, found, quarantine)?;
-        log.retain_from_disk(stat.length)?;
+        log.retain_from_disk(stat.length, stat.length)?;
+        log.unfinished = tail.unfinished.then_some(tail.good_end);
         log.index.catch_up(&segments, log.next)?;
         Ok(log)
     }
@@ -164,7 +172,7 @@ impl LogFile {
         let from = if mark.segment == self.segment { mark.from.min(self.length) } else { 0 };
         let block = from - from % BLOCK;
         let bytes = read_range(&*self.file, block, self.length).map_err(self.at("read"))?;
-        self.retain_from_disk(block)?;
+        self.retain_from_disk(block, self.length)?;
         // The same bytes in the same place: readers see no difference, but the pages are dirty again,
         // so a sync that succeeds now has really written them.
         let file = self.disk.open(&self.path, Open::Existing).map_err(self.at("open"))?;
@@ -181,6 +189,10 @@ impl LogFile {
         lock: &mut LockFile,
         owner: &str,
     ) -> Result<usize> {
+        if self.unfinished.is_some() {
+            self.next_segment()?;
+            self.synced = self.length;
+        }
         let mut bytes =
             Vec::with_capacity(lines.iter().map(|line| line.as_bytes().len() + 1).sum::<usize>() + 1);
         if self.torn {
@@ -279,10 +291,13 @@ impl LogFile {
         Ok((count, size))
     }
 
-    /// Leaves the condemned file and writes every record since its last synced block to a new one.
+    /// Leaves a file that nothing may be added to, and writes every record since its last synced block to a new one.
     fn next_segment(&mut self) -> Result<()> {
         let number = segment::highest(&*self.disk, &self.folder, self.name)? + 1;
         let path = segment::path(&self.folder, self.name, number);
+        if let Some(end) = self.unfinished {
+            self.retain_from_disk(end, end)?;
+        }
         let records: Vec<Line> = whole_lines(&self.retained).collect();
         let first = records.first().map_or(self.next, |line| line.stamp().position);
         let header = Header { after: self.segment, end: self.retained_from, first }.to_line()?;
@@ -303,6 +318,7 @@ impl LogFile {
         self.retained = bytes.split_off(self.start as usize);
         self.retained_from = self.start;
         self.torn = false;
+        self.unfinished = None;
         self.condemned = false;
         Ok(())
     }
@@ -317,13 +333,14 @@ impl LogFile {
         self.retained_from += from as u64;
     }
 
-    /// Takes the records from the block that holds `offset` on from the file, which is right as long as it lives.
-    fn retain_from_disk(&mut self, offset: u64) -> Result<()> {
+    /// Takes the records from the block that holds `offset` on, up to `end`, from the file, which is right as long as
+    /// it lives.
+    fn retain_from_disk(&mut self, offset: u64, end: u64) -> Result<()> {
         let block = offset - offset % BLOCK;
         let mut reach = BLOCK;
         loop {
             let from = self.start.max(block.saturating_sub(reach));
-            let bytes = read_range(&*self.file, from, self.length).map_err(self.at("read"))?;
+            let bytes = read_range(&*self.file, from, end).map_err(self.at("read"))?;
             let before = (block.saturating_sub(from) as usize).min(bytes.len());
             let newline = memchr::memrchr(b'\n', &bytes[..before]).map(|newline| newline + 1);
             let whole = newline.and_then(|newline| group_start(&bytes, newline));

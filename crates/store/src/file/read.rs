@@ -58,8 +58,7 @@ fn read_last(segments: &[Segment], log: LogName, place: impl Fn(u32) -> std::pat
     for segment in segments.iter().rev() {
         let end = end_of(segment, &place)?;
         let name = segment::file_name(log, segment.number);
-        let mut found = scan::last(&*segment.file, &name, segment.start, end)
-            .map_err(Error::io("read", place(segment.number)))?;
+        let mut found = scan::last(segment, &name, end).map_err(Error::io("read", place(segment.number)))?;
         tail = tail.or(found.tail(end));
         if let Some(line) = found.lines.pop() {
             let next = line.stamp().position + 1;
@@ -107,6 +106,9 @@ fn read_on(
             let name = segment::file_name(log, segment.number);
             found = Assembler::searching(name, chunk.next, segment.start);
             scan::scan(&*segment.file, segment.start, end, room, &mut found).map_err(at("read"))?;
+        }
+        if segment.end.is_none() {
+            found.conclude(end);
         }
         size += found.size;
         chunk.next = found.next().unwrap_or(chunk.next);

@@ -41,11 +41,18 @@ pub(crate) fn rewrite(
         let mut found = Assembler::new(String::new(), Some(next), segment.start);
         scan::scan(&*segment.file, segment.start, end, usize::MAX, &mut found)
             .map_err(Error::io("read", &path))?;
+        if segment.end.is_none() {
+            found.conclude(end);
+        }
         next = found.next().unwrap_or(next);
         let tail = found.tail(end);
         for damage in found.damage.iter().chain(&tail) {
             let range = damage.offset as usize..(damage.offset + damage.length) as usize;
             bad.push(bytes.slice(range));
+        }
+        if found.unfinished {
+            // What stands behind a hole in the last write was never promised: a prefix is.
+            bad.pop();
         }
         records.extend(found.lines.into_iter().map(|line| (line.stamp().position, line)));
         files.push((segment::file_name(log, segment.number), bytes));
@@ -152,7 +159,15 @@ fn whole(records: &BTreeMap<Position, Line>, known: Position) -> Result<(Vec<u8>
                 lost.push(position);
                 let note = Note::Lost { at: Timestamp::now() }.to_entry()?;
                 let id = note.id().clone();
-                let stamp = Stamp { position, parent: leaf.0, depth: leaf.1, kind: Kind::Note, id, left: 0 };
+                let stamp = Stamp {
+                    position,
+                    parent: leaf.0,
+                    depth: leaf.1,
+                    kind: Kind::Note,
+                    id,
+                    left: 0,
+                    unsettled: 0,
+                };
                 Line::new(&note, stamp)
             }
         };

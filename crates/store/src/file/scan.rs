@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::disk::{DiskFile, read_range};
+use super::segment::Segment;
 use crate::backend::{Damage, Position};
 use crate::stamp::{Flaw, Line};
 
@@ -21,7 +22,8 @@ pub(crate) struct Assembler {
     searching: bool,
     group: Vec<Line>,
     group_at: u64,
-    bad: Option<(u64, u64, Flaw)>,
+    bad: Option<Bad>,
+    doubt: Option<Doubt>,
     /// Whole records, in order.
     pub(crate) lines: Vec<Line>,
     /// Damage that has whole records after it.
@@ -30,6 +32,30 @@ pub(crate) struct Assembler {
     pub(crate) good_end: u64,
     /// How many bytes `lines` holds.
     pub(crate) size: usize,
+    /// Whole lines stand behind the end that [`conclude`](Self::conclude) found: nothing may follow them.
+    pub(crate) unfinished: bool,
+}
+
+/// A region that holds no record.
+#[derive(Clone, Copy, Debug)]
+struct Bad {
+    start: u64,
+    end: u64,
+    flaw: Flaw,
+    /// There are NUL bytes in it: a crash of the machine may have kept its blocks from the disk.
+    hollow: bool,
+}
+
+/// Where things stood before a hole whose other side may be the rest of a write that was never finished.
+#[derive(Clone, Copy, Debug)]
+struct Doubt {
+    /// The first position that is missing.
+    next: Option<Position>,
+    good_end: u64,
+    lines: usize,
+    damage: usize,
+    size: usize,
+    flaw: Flaw,
 }
 
 impl Assembler {
@@ -57,11 +83,16 @@ impl Assembler {
             }
             return;
         }
-        match Line::parse(bytes) {
+        let parsed = Line::parse(bytes.clone());
+        let hollow = parsed.is_err() && memchr::memchr(0, &bytes).is_some();
+        match parsed {
             Ok(line) => self.take_line(line, offset, end),
             Err(flaw) => {
                 self.void_group(offset);
                 self.mark_bad(offset, end, flaw);
+                if let Some(bad) = &mut self.bad {
+                    bad.hollow |= hollow;
+                }
             }
         }
     }
@@ -97,12 +128,42 @@ impl Assembler {
             self.mark_bad(offset, end, Flaw::Misplaced);
             return;
         }
+        self.weigh(&line, expected);
         self.report(offset, expected..position);
         self.group_at = offset;
         self.group.push(line);
         if left == 0 {
             self.finish_group(end);
         }
+    }
+
+    /// A record behind a hole counts if the log was durable beyond the hole when it, or a later one, was written.
+    /// Otherwise both may be what a crash left of one write.
+    fn weigh(&mut self, line: &Line, expected: Position) {
+        let settled = line.stamp().settled();
+        let hole = self.doubt.map_or(expected, |doubt| doubt.next.unwrap_or(0));
+        if self.doubt.is_some() {
+            self.doubt = self.doubt.filter(|_| settled <= hole);
+        } else if let Some(Bad { flaw, hollow: true, .. }) = self.bad
+            && line.stamp().position > expected
+            && settled <= hole
+        {
+            let (good_end, lines, damage) = (self.good_end, self.lines.len(), self.damage.len());
+            self.doubt = Some(Doubt { next: self.next, good_end, lines, damage, size: self.size, flaw });
+        }
+    }
+
+    /// The log ends here. If the doubt remains, everything from the hole on was never promised to anybody.
+    pub(crate) fn conclude(&mut self, end: u64) {
+        let Some(Doubt { next, good_end, lines, damage, size, flaw }) = self.doubt.take() else {
+            return;
+        };
+        self.group.clear();
+        self.lines.truncate(lines);
+        self.damage.truncate(damage);
+        (self.next, self.good_end, self.size) = (next, good_end, size);
+        self.bad = Some(Bad { start: good_end, end, flaw, hollow: true });
+        self.unfinished = true;
     }
 
     fn finish_group(&mut self, end: u64) {
@@ -125,8 +186,8 @@ impl Assembler {
     }
 
     fn mark_bad(&mut self, start: u64, end: u64, flaw: Flaw) {
-        let region = self.bad.get_or_insert((start, end, flaw));
-        region.1 = end;
+        let region = self.bad.get_or_insert(Bad { start, end, flaw, hollow: false });
+        region.end = end;
     }
 
     /// A good record follows: what lay before it is damage for certain.
@@ -135,7 +196,8 @@ impl Assembler {
         if region.is_none() && lost.is_empty() {
             return;
         }
-        let (start, end, flaw) = region.unwrap_or((offset, offset, Flaw::Missing));
+        let missing = Bad { start: offset, end: offset, flaw: Flaw::Missing, hollow: false };
+        let Bad { start, end, flaw, .. } = region.unwrap_or(missing);
         let file = self.file.clone();
         self.damage.push(Damage { file, offset: start, length: end - start, flaw, lost });
     }
@@ -150,7 +212,7 @@ impl Assembler {
         if end <= self.good_end {
             return None;
         }
-        let flaw = self.bad.map_or(Flaw::Cut, |(_, _, flaw)| flaw);
+        let flaw = self.bad.map_or(Flaw::Cut, |bad| bad.flaw);
         let (file, offset) = (self.file.clone(), self.good_end);
         Some(Damage { file, offset, length: end - offset, flaw, lost: 0..0 })
     }
@@ -176,7 +238,7 @@ pub(crate) fn scan(
         for newline in memchr::memchr_iter(b'\n', &buffer) {
             into.take(buffer.slice(start..newline), at + start as u64);
             start = newline + 1;
-            if into.size >= max_bytes && into.group.is_empty() {
+            if into.size >= max_bytes && into.group.is_empty() && into.doubt.is_none() {
                 return Ok(at + start as u64);
             }
         }
@@ -245,8 +307,9 @@ fn first_line_from(file: &dyn DiskFile, from: u64, end: u64) -> std::io::Result<
     }
 }
 
-/// Reads a file from its end: the last whole record or group, and what lies after it.
-pub(crate) fn last(file: &dyn DiskFile, name: &str, start: u64, end: u64) -> std::io::Result<Assembler> {
+/// Reads a segment from its end: the last whole record or group, and what lies after it.
+pub(crate) fn last(segment: &Segment, name: &str, end: u64) -> std::io::Result<Assembler> {
+    let (file, start) = (&*segment.file, segment.start);
     let mut size = GLIMPSE;
     loop {
         let from = start.max(end.saturating_sub(size));
@@ -264,8 +327,15 @@ pub(crate) fn last(file: &dyn DiskFile, name: &str, start: u64, end: u64) -> std
         if at < buffer.len() {
             found.take_unterminated(buffer.slice(at..), from + at as u64);
         }
+        // A crash can have kept any part of the last write from the disk, so all of it is looked at.
+        let (first, last) = (found.lines.first(), found.lines.last());
+        let covered =
+            first.zip(last).is_some_and(|(first, last)| first.stamp().position <= last.stamp().settled());
+        if segment.end.is_none() {
+            found.conclude(end);
+        }
         // One line alone could be an old one, doubled: its neighbour shows whether it belongs there.
-        if found.lines.len() > 1 || from == start {
+        if (covered && found.lines.len() > 1) || from == start {
             return Ok(found);
         }
         size *= 4;

@@ -45,8 +45,15 @@ impl Header {
     /// Returns the header as a stored line.
     pub(crate) fn to_line(self) -> Result<Line> {
         let id: EntryId = "segment".parse()?;
-        let stamp =
-            Stamp { position: self.first, parent: None, depth: 0, kind: Kind::Note, id: id.clone(), left: 0 };
+        let stamp = Stamp {
+            position: self.first,
+            parent: None,
+            depth: 0,
+            kind: Kind::Note,
+            id: id.clone(),
+            left: 0,
+            unsettled: 0,
+        };
         Ok(Line::new(&Entry::of(&serde_json::json!({ "segment": self }))?.with_id(id), stamp))
     }
 

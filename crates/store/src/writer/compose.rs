@@ -143,7 +143,8 @@ fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) ->
         let (position, id) = (head.next, entry.id().clone());
         let depth = if kind == Kind::Note { before.depth } else { before.depth + 1 };
         let left = (count - index - 1) as u64;
-        let stamp = Stamp { position, parent: before.position, depth, kind, id: id.clone(), left };
+        let unsettled = position - head.settled.min(position);
+        let stamp = Stamp { position, parent: before.position, depth, kind, id: id.clone(), left, unsettled };
         let line = Line::new(&entry, stamp);
         head.apply(&line);
         if let (Some(lane), Kind::Entry | Kind::Copy) = (&operation.lane, kind) {

@@ -16,6 +16,8 @@ use crate::id::SessionId;
 const SYNC_WITHIN: Duration = Duration::from_millis(900);
 /// How many logs are remembered when nothing happens on them.
 const MAX_IDLE: usize = 1024;
+/// How much is written at once. More gains little, and whoever opens the log reads its last write back.
+const MAX_BATCH: usize = 1 << 20;
 
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -54,7 +56,7 @@ impl State {
         }
     }
 
-    pub(super) fn next_job(&mut self, max_bytes: usize) -> Option<(LogKey, Job)> {
+    pub(super) fn next_job(&mut self) -> Option<(LogKey, Job)> {
         self.wake_parked();
         let now = Instant::now();
         let ending = self.ending;
@@ -73,7 +75,7 @@ impl State {
         let queue = self.queues.get_mut(&log)?;
         queue.listed = false;
         queue.owned = true;
-        let batch = queue.stuck.take().unwrap_or_else(|| queue.take_batch(max_bytes));
+        let batch = queue.stuck.take().unwrap_or_else(|| queue.take_batch(MAX_BATCH));
         let unsynced = match queue.unsynced {
             None => Unsynced::Nothing,
             Some(_) if overdue(queue) => Unsynced::Overdue,
