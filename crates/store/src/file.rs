@@ -243,7 +243,7 @@ impl Backend for FileBackend {
 
     async fn put(&self, key: &Key, bytes: &[u8], expect: Expect) -> Result<Put> {
         let path = document::path(&self.root, key);
-        let replace = || document::put(&*self.disk, &path, bytes, &expect);
+        let replace = || document::put(&*self.disk, &self.root, &path, bytes, &expect);
         match key.owner() {
             // Without an expectation the rename alone is atomic, and waiting for writers would be rude.
             _ if expect == Expect::Any => replace(),

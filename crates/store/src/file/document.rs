@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::disk::{Disk, Open, Stat, read_range, write_all_at};
 use super::lock::LockFile;
-use super::quarantine::make_folder;
+use super::quarantine::{make_folder, sync_up};
 use crate::backend::{Document, Expect, Key, Listed, Put, Version};
 use crate::error::{Error, Result};
 use crate::id::BlobId;
@@ -32,7 +32,7 @@ pub(crate) fn get(disk: &dyn Disk, path: &Path) -> Result<Option<Document>> {
 }
 
 /// Replaces a document, if what is there is what was expected. Run under a lock unless anything goes.
-pub(crate) fn put(disk: &dyn Disk, path: &Path, bytes: &[u8], expect: &Expect) -> Result<Put> {
+pub(crate) fn put(disk: &dyn Disk, root: &Path, path: &Path, bytes: &[u8], expect: &Expect) -> Result<Put> {
     if *expect != Expect::Any {
         let current = get(disk, path)?;
         let holds = match (expect, &current) {
@@ -46,7 +46,12 @@ pub(crate) fn put(disk: &dyn Disk, path: &Path, bytes: &[u8], expect: &Expect) -
     }
     let folder = path.parent().unwrap_or(path);
     make_folder(disk, folder)?;
+    // A session's folder is durable since its log is.
+    let settled = path.starts_with(root.join("sessions")) && disk.stat(path).is_ok();
     replace(disk, path, bytes)?;
+    if !settled {
+        sync_up(disk, root, folder)?;
+    }
     Ok(Put::Done(version(bytes)))
 }
 

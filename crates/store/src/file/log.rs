@@ -7,7 +7,7 @@ use super::disk::{Disk, DiskFile, Open, read_range, write_all_at};
 use super::document::replace;
 use super::index::Index;
 use super::lock::{LockFile, Mark};
-use super::quarantine::Quarantine;
+use super::quarantine::{Quarantine, sync_up};
 use super::scan::{self, Assembler};
 use super::segment::{self, Header};
 use crate::backend::{Damage, Durability, LogName, Position};
@@ -356,11 +356,8 @@ impl LogFile {
 
     /// Makes the names of a new file and of a new session durable.
     fn sync_folders(&self) -> Result<()> {
-        let ancestors = [Some(self.folder.as_path()), self.folder.parent()];
-        for folder in ancestors.into_iter().flatten() {
-            self.disk.sync_folder(folder).map_err(Error::io("sync", folder))?;
-        }
-        Ok(())
+        let root = self.folder.ancestors().nth(2).unwrap_or(&self.folder);
+        sync_up(&*self.disk, root, &self.folder)
     }
 
     fn at(&self, action: &'static str) -> impl FnOnce(std::io::Error) -> Error {

@@ -12,6 +12,15 @@ use crate::kit::{run, session_id};
 pub(crate) struct Aftermath<'a> {
     pub(crate) store: &'a Store,
     pub(crate) ledger: &'a Ledger,
+    pub(crate) scope: Scope,
+}
+
+/// Which sessions are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    All,
+    /// Those that the last operation was about, and one in so many of the others.
+    Focus(u64),
 }
 
 /// What there is.
@@ -35,7 +44,7 @@ impl Aftermath<'_> {
     pub(crate) fn check(&self) -> Verdict<Survivors> {
         let (live, trashed, absent, purging) = Default::default();
         let mut found = Survivors { ledger: self.ledger.clone(), live, trashed, absent, purging };
-        for (id, account) in &self.ledger.sessions {
+        for (id, account) in self.ledger.sessions.iter().filter(|(id, account)| self.looks_at(id, account)) {
             self.check_session(id, account, &mut found)
                 .map_err(|broken| format!("session {id}: {broken}"))?;
         }
@@ -45,6 +54,14 @@ impl Aftermath<'_> {
         let text = memory.map(|memory| memory.text);
         let known = self.ledger.memory.may_be(&text);
         if known { Ok(found) } else { Err(format!("the memory is {text:?}")) }
+    }
+
+    fn looks_at(&self, id: &str, account: &Account) -> bool {
+        let focused = || self.ledger.focus.iter().any(|focus| focus == id) || !account.removed.is_certain();
+        match self.scope {
+            Scope::All => true,
+            Scope::Focus(others) => focused() || fastrand::u64(..others) == 0,
+        }
     }
 
     fn check_session(&self, id: &str, account: &Account, found: &mut Survivors) -> Verdict {
@@ -154,6 +171,9 @@ impl Aftermath<'_> {
         let mut listed: Vec<String> =
             listing.sessions.iter().map(|metadata| metadata.session_id.to_string()).collect();
         let mut there: Vec<String> = found.live.iter().chain(&found.trashed).cloned().collect();
+        if self.scope != Scope::All {
+            listed.retain(|id| there.contains(id) || found.absent.contains(id) || found.purging.contains(id));
+        }
         listed.sort();
         there.sort();
         if listed == there { Ok(()) } else { Err(format!("listed are {listed:?}, there are {there:?}")) }

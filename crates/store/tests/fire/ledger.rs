@@ -6,6 +6,8 @@ use std::sync::Arc;
 /// The whole run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
+    /// The sessions that the last operation is about.
+    pub(crate) focus: Vec<String>,
     pub(crate) sessions: BTreeMap<String, Account>,
     pub(crate) blobs: BTreeMap<Vec<u8>, Register<bool>>,
     pub(crate) memory: Register<Option<String>>,
@@ -64,6 +66,10 @@ impl<T: Clone + PartialEq + Default> Register<T> {
 
     pub(crate) fn confirm(&mut self) {
         self.values.drain(..self.values.len().saturating_sub(1));
+    }
+
+    pub(crate) fn is_certain(&self) -> bool {
+        self.values.len() < 2
     }
 
     pub(crate) fn may_be(&self, value: &T) -> bool {

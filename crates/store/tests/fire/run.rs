@@ -53,11 +53,17 @@ impl Run {
         self.disk.set(Fault { failure: Failure::FailedSync, at: 0, span: Span::Once });
     }
 
+    /// Says which sessions the next operation is about.
+    fn focus(&self, sessions: &[&str]) {
+        self.ledger().focus = sessions.iter().map(|id| (*id).to_owned()).collect();
+    }
+
     fn account<T>(&self, session: &str, change: impl FnOnce(&mut Account) -> T) -> T {
         change(self.ledger().sessions.entry(session.to_owned()).or_default())
     }
 
     pub(crate) fn session(&mut self, id: &str) -> Session {
+        self.focus(&[id]);
         self.attempt(|run_, _| run(run_.store.open(&session_id(id))))
     }
 
@@ -96,6 +102,9 @@ impl Run {
         change: impl Fn(&mut SessionState),
         call: impl Fn(&Store, bool) -> Result<()>,
     ) {
+        if !self.ledger().focus.iter().any(|id| id == session) {
+            self.focus(&[session]);
+        }
         let from = self.account(session, |account| account.messages.len());
         let whats: Vec<String> = whats.iter().map(|what| (*what).to_owned()).collect();
         self.account(session, |account| account.accept(whats.clone(), &change));
@@ -129,19 +138,18 @@ impl Run {
     }
 
     pub(crate) fn create(&mut self, id: &str) {
+        self.focus(&[id]);
         self.ledger().sessions.insert(id.to_owned(), Account::default());
-        self.note(
-            id,
-            &["note:created"],
-            |_| {},
-            |store, again| {
-                let made = run(store.create(NewSession::at("/tmp").id(session_id(id))));
-                match made {
-                    Err(Error::SessionExists(_)) if again => Ok(()),
-                    made => made.map(drop),
-                }
-            },
-        );
+        // Long enough that its first record does not fit into one sector.
+        let name = format!("{id} {}", "long ".repeat(120));
+        let named = |state: &mut SessionState| state.name = Some(name.clone());
+        self.note(id, &["note:created"], named, |store, again| {
+            let made = run(store.create(NewSession::at("/tmp").id(session_id(id)).name(&name)));
+            match made {
+                Err(Error::SessionExists(_)) if again => Ok(()),
+                made => made.map(drop),
+            }
+        });
     }
 
     /// Closes the store and opens it again, as the next process would.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fastrand::Rng;
 use rethread_store::{Cleaning, Error, Filter, Fork};
 
 use super::Run;
@@ -69,6 +70,7 @@ impl Run {
     pub(crate) fn purge(&mut self, id: &str, forks: &[&str]) {
         let before: Vec<usize> =
             forks.iter().map(|fork| self.account(fork, |account| account.messages.len())).collect();
+        self.focus(&[&[id], forks].concat());
         self.account(id, |account| account.removed.ask(true));
         forks.iter().for_each(|fork| self.account(fork, Account::accept_copies));
         let ledger = self.ledger.clone();
@@ -111,6 +113,7 @@ impl Run {
 
     /// Imports a session from the bundle that the ledger has for it.
     pub(crate) fn import(&mut self, id: &str) {
+        self.focus(&[id]);
         let file = tempfile::NamedTempFile::new().expect("a file");
         let bundle = self.account(id, |account| account.bundle.clone());
         std::fs::write(file.path(), &*bundle).expect("a file");
@@ -124,16 +127,14 @@ impl Run {
         self.account(id, |account| account.arrives = false);
     }
 
-    /// Uses the store as the next process does: clears away, begins what is not there, adds to what is.
-    pub(crate) fn go_on(&mut self, found: &Survivors) {
+    /// Uses the store as the next process may: clears away, begins what is not there, adds to what is.
+    pub(crate) fn go_on(&mut self, found: &Survivors, rng: &mut Rng) {
         self.entries += 1_000;
         *self.ledger() = found.ledger.clone();
-        for id in &found.purging {
-            self.finish_purge(id);
-        }
-        self.clear_away();
-        for id in &found.purging {
-            self.account(id, |account| account.removed.confirm());
+        if rng.bool() {
+            found.purging.iter().for_each(|id| self.finish_purge(id));
+            self.clear_away();
+            found.purging.iter().for_each(|id| self.account(id, |account| account.removed.confirm()));
         }
         for id in &found.trashed {
             self.restore(id);
@@ -145,11 +146,21 @@ impl Run {
             }
         }
         for id in found.live.iter().chain(&found.trashed).chain(&found.absent) {
-            self.append(id);
-            self.append_sized(id, 5_000);
-            self.rename(id, "after");
+            // One record alone shows best what its sync has covered.
+            match rng.u8(..4) {
+                0 => self.append(id),
+                1 => self.rename(id, "after"),
+                2 => self.append_transcript(id),
+                _ => {
+                    self.append_sized(id, 5_000);
+                    self.append(id);
+                    self.rename(id, "after");
+                }
+            }
         }
-        self.put_blob("blob");
+        if rng.u8(..4) == 0 {
+            self.put_blob("blob");
+        }
     }
 
     /// Clearing away finishes purges, and gives forks their copies first.
