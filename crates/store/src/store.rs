@@ -196,8 +196,10 @@ impl Store {
         let backend = &*self.inner.backend;
         let log = LogKey::new(id.clone(), LogName::Messages);
         let chunk = backend.read(&log, From::Position(0), 1).await?;
-        // A first record that was merely cut was never acknowledged: then the session never began.
-        let something = chunk.tail.is_some_and(|tail| tail.flaw != Flaw::Cut) || !chunk.damage.is_empty();
+        // A first record that was merely cut, or that a power cut kept from the disk, was never acknowledged: then the
+        // session never began.
+        let unborn = |flaw: Flaw| matches!(flaw, Flaw::Cut | Flaw::Nul);
+        let something = chunk.tail.is_some_and(|tail| !unborn(tail.flaw)) || !chunk.damage.is_empty();
         let known = Fold::cached(backend, id).await?.is_some_and(|fold| fold.next > 0 && !fold.purging);
         if something || known {
             let reason = "none of its records can be read".into();
