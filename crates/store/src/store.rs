@@ -285,6 +285,8 @@ impl Store {
         }
         if fold.next > 0 && !fold.purging && fold.change != change {
             fold.change = change;
+            // What it says was in the log must not be lost with the next power cut.
+            backend.settle(&LogKey::new(id.clone(), LogName::Messages)).await?;
             backend.put(&Key::metadata(id), &fold.to_document(), Expect::Any).await?;
         }
         Ok(fold)
