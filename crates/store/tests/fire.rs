@@ -1,6 +1,8 @@
 //! The store under fire: what breaks it must break here first.
 
 mod aftermath;
+mod batches;
+mod crash;
 mod crash_states;
 pub(crate) mod effort;
 mod ledger;

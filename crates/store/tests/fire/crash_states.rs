@@ -1,12 +1,10 @@
-//! A crash at every call of a script, of the process and of the machine, and again after that.
+//! A crash at every call of a script: of the process, of the machine, and again while the store recovers.
+//!
+//! What is left after a call is what is left before the next one, so every call is crashed before and after.
 
-use fastrand::Rng;
-
-use super::aftermath::{Aftermath, Scope, Survivors};
+use super::crash::{any_crash, check, check_and_go_on, moments_of, moments_of_recovery};
 use super::effort::{Effort, torture};
-use super::ledger::Ledger;
-use super::run::{Run, store_on};
-use super::simulated_disk::{Moment, SimulatedDisk};
+use super::run::Run;
 
 /// About forty operations, with everything that a store does.
 fn script(run: &mut Run) {
@@ -57,39 +55,6 @@ fn script(run: &mut Run) {
     run.append("e");
 }
 
-/// Runs the script once and returns every moment of it, the one after its end included.
-fn moments_of(script: impl Fn(&mut Run), seed: u64) -> Vec<(Moment, Ledger)> {
-    let disk = SimulatedDisk::new();
-    disk.seed(seed);
-    let mut run = Run::on(&disk, Ledger::default());
-    let moments = run.record_moments();
-    script(&mut run);
-    disk.unwatch();
-    let mut moments = std::mem::take(&mut *moments.lock().expect("no test panics here"));
-    moments.push((disk.moment("the end"), run.ledger().clone()));
-    moments
-}
-
-fn check(disk: &SimulatedDisk, ledger: &Ledger, story: &str) -> Survivors {
-    let store = store_on(disk);
-    let scope = if torture() { Scope::All } else { Scope::Focus(6) };
-    let found = Aftermath { store: &store, ledger, scope }.check();
-    found.unwrap_or_else(|broken| panic!("{story}: {broken}"))
-}
-
-/// Goes on after a crash, kills the process or cuts the power right after that, and looks again.
-fn check_and_go_on(disk: &SimulatedDisk, ledger: &Ledger, rng: &mut Rng, story: &str) {
-    let found = check(disk, ledger, story);
-    let mut run = Run::on(disk, ledger.clone());
-    run.go_on(&found, rng);
-    let (ledger, moment) = (run.ledger().clone(), disk.moment("went on"));
-    let (after, how) = match rng.u8(..4) {
-        0 => (moment.after_death(), "was killed"),
-        _ => (moment.after_crash(rng), "lost power"),
-    };
-    check(&after, &ledger, &format!("{story}; went on and {how}"));
-}
-
 #[test]
 fn a_crash_of_the_machine_at_any_call_keeps_every_promise() {
     let states = if torture() { 30 } else { 3 };
@@ -115,6 +80,26 @@ fn a_crash_of_the_process_at_any_call_keeps_every_promise() {
         for (number, (moment, ledger)) in moments_of(script, round.seed).iter().enumerate() {
             let story = format!("killed at call {number}, {}", moment.story);
             check_and_go_on(&moment.after_death(), ledger, &mut rng, &story);
+        }
+    }
+}
+
+#[test]
+fn a_crash_during_recovery_from_a_crash_keeps_every_promise() {
+    let moments = moments_of(script, 1);
+    for round in Effort::new("crashes at every call of a recovery", 8) {
+        let mut rng = round.rng();
+        let number = rng.usize(..moments.len());
+        let (moment, ledger) = &moments[number];
+        let (how, disk) = any_crash(moment, &mut rng);
+        let recovery = moments_of_recovery(&disk, ledger, &mut rng);
+        let few = if torture() { recovery.len() } else { 30 };
+        let offset = rng.usize(..recovery.len());
+        for (second, (moment, ledger)) in recovery.iter().enumerate().cycle().skip(offset).take(few) {
+            let (again, disk) = any_crash(moment, &mut rng);
+            let story =
+                format!("{how} at call {number}, {again} at call {second} of the recovery, {}", moment.story);
+            check_and_go_on(&disk, ledger, &mut rng, &story);
         }
     }
 }

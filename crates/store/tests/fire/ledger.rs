@@ -8,6 +8,8 @@ use std::sync::Arc;
 pub(crate) struct Ledger {
     /// The sessions that the last operation is about.
     pub(crate) focus: Vec<String>,
+    /// How many entries were made.
+    pub(crate) entries: usize,
     pub(crate) sessions: BTreeMap<String, Account>,
     pub(crate) blobs: BTreeMap<Vec<u8>, Register<bool>>,
     pub(crate) memory: Register<Option<String>>,

@@ -20,7 +20,6 @@ pub(crate) struct Run {
     pub(crate) disk: SimulatedDisk,
     pub(crate) store: Store,
     ledger: Arc<Mutex<Ledger>>,
-    entries: usize,
     /// Errors are expected: the disk was told to fail.
     pub(crate) under_fault: bool,
     /// How many errors were seen, returned or in `health`.
@@ -30,7 +29,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn on(disk: &SimulatedDisk, ledger: Ledger) -> Self {
         let (store, ledger) = (store_on(disk), Arc::new(Mutex::new(ledger)));
-        Self { disk: disk.clone(), store, ledger, entries: 0, under_fault: false, errors: 0 }
+        Self { disk: disk.clone(), store, ledger, under_fault: false, errors: 0 }
     }
 
     pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -69,9 +68,9 @@ impl Run {
 
     /// Returns the next entry: `u1`, `u2`, … of about a given size.
     fn entry(&mut self, size: usize) -> (String, Entry) {
-        self.entries += 1;
-        let id = format!("u{}", self.entries);
-        let text = format!("{} {}", self.entries, "x".repeat(size));
+        self.ledger().entries += 1;
+        let number = self.ledger().entries;
+        let (id, text) = (format!("u{number}"), format!("{number} {}", "x".repeat(size)));
         let json = format!(r#"{{"uuid":"{id}","role":"user","content":"{text}"}}"#);
         (id, Entry::parse(json).expect("an entry"))
     }

@@ -76,11 +76,12 @@ impl Run {
         }
     }
 
-    pub(crate) fn rename(&mut self, id: &str, name: &'static str) {
+    pub(crate) fn rename(&mut self, id: &str, name: &str) {
         let session = self.session(id);
         let named = |state: &mut SessionState| state.name = Some(name.to_owned());
         self.note(id, &["note:set"], named, |_, _| {
-            run(session.update(move |metadata| metadata.name = Some(name.to_owned()))).map(drop)
+            let name = name.to_owned();
+            run(session.update(move |metadata| metadata.name = Some(name.clone()))).map(drop)
         });
     }
 
