@@ -4,6 +4,7 @@ mod aftermath;
 mod batches;
 mod crash;
 mod crash_states;
+mod disk_errors;
 pub(crate) mod effort;
 mod ledger;
 mod model;

@@ -199,7 +199,8 @@ fn check_chain(account: &Account, chain: &Vec<String>) -> Verdict {
     if !chain.starts_with(&account.inherits) {
         return Err(format!("it inherits {:?} and reads {chain:?}", account.inherits));
     }
-    let known = |id: &&String| account.messages.iter().any(|Accepted { what, .. }| what == *id);
+    let is = |id: &str, what: &str| what.strip_prefix("copy:").unwrap_or(what) == id;
+    let known = |id: &&String| account.messages.iter().any(|Accepted { what, .. }| is(id, what));
     match chain[account.inherits.len()..].iter().find(|id| !known(id)) {
         Some(foreign) => Err(format!("{foreign} is not its own")),
         None => Ok(()),

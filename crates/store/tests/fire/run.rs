@@ -127,6 +127,8 @@ impl Run {
                 Some(answer) => return answer.map(drop),
                 None if self.under_fault && !self.store.health().is_ok() => {
                     self.errors += 1;
+                    // A few more tries meet the same error.
+                    std::thread::sleep(Duration::from_millis(5));
                     self.disk.clear();
                 }
                 None => {}

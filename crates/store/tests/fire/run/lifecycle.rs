@@ -1,5 +1,6 @@
 //! What happens to whole sessions: forks, trash, purges, exports and imports, clearing away.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use fastrand::Rng;
@@ -179,8 +180,15 @@ impl Run {
         assert!(self.under_fault || cleaned.failed.is_empty(), "{:?}", cleaned.failed);
     }
 
+    /// Lists everything: what cannot be read is named, never left out.
     pub(crate) fn list(&mut self) {
         let listing = self.attempt(|run_, _| run(run_.store.list(&Filter::everything())));
         assert!(self.under_fault || listing.unreadable.is_empty(), "{:?}", listing.unreadable);
+        let listed = listing.sessions.iter().map(|metadata| metadata.session_id.to_string());
+        let listed: HashSet<String> =
+            listed.chain(listing.unreadable.iter().map(|(id, _)| id.to_string())).collect();
+        let there = |account: &&Account| account.removed.may_be(&false) && !account.messages.is_empty();
+        let there = self.ledger().sessions.values().filter(there).count();
+        assert_eq!(listed.len(), there, "{listed:?}");
     }
 }
