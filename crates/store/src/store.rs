@@ -159,8 +159,11 @@ impl Store {
     pub(crate) async fn create_with(&self, metadata: Metadata, origin: Option<Origin>) -> Result<Session> {
         self.claim_format().await?;
         let id = metadata.session_id.clone();
-        if self.inner.backend.capabilities().keeps && self.check_unreadable(&id).await.is_err() {
-            return Err(Error::SessionExists(id));
+        if self.inner.backend.capabilities().keeps {
+            match self.check_unreadable(&id).await {
+                Err(Error::Damaged { .. }) => return Err(Error::SessionExists(id)),
+                checked => checked?,
+            }
         }
         let blank = Metadata::new(id.clone(), metadata.created_at);
         let mut set = blank.changes_to(&metadata);
