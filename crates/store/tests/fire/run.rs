@@ -82,7 +82,8 @@ impl Run {
                 Ok(done) => return done,
                 Err(error) if self.under_fault => {
                     self.errors += 1;
-                    assert!(is_from_the_disk(&error), "the disk failed, and the store says {error}");
+                    let struck = self.disk.struck();
+                    assert!(is_from_the_disk(&error), "{struck}, and the store says: {error}");
                     self.disk.clear();
                     // What was accepted before goes in by itself once the disk is well.
                     let _ = run(self.store.flush());
@@ -90,7 +91,7 @@ impl Run {
                 Err(error) => panic!("{error}"),
             }
         }
-        panic!("the disk is well again, and the store is not");
+        panic!("the disk is well again after {}, and the store is not", self.disk.struck());
     }
 
     /// Makes a call that adds records about a session, all of them or none.

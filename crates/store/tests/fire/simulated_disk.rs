@@ -44,6 +44,8 @@ struct State {
     dead: HashSet<u64>,
     handles: u64,
     armed: Option<Armed>,
+    /// The last call that failed.
+    struck: Option<String>,
     watcher: Option<Watcher>,
     gated: bool,
     /// How many appends wait at the gate.
@@ -87,6 +89,7 @@ impl SimulatedDisk {
             dead: HashSet::new(),
             handles: 0,
             armed: None,
+            struck: None,
             watcher: None,
             gated: false,
             waiting: 0,
@@ -124,6 +127,11 @@ impl SimulatedDisk {
     /// Ends the failure. Returns how many calls it concerned.
     pub(crate) fn clear(&self) -> u64 {
         self.state().armed.take().map_or(0, |armed| armed.seen)
+    }
+
+    /// Says which call failed last.
+    pub(crate) fn struck(&self) -> String {
+        self.state().struck.clone().unwrap_or_else(|| "nothing failed".into())
     }
 
     /// Seeds what failing syncs do.
@@ -187,6 +195,9 @@ impl SimulatedDisk {
         let mut fate = Fate::Done;
         if let Some(armed) = state.armed.as_mut().filter(|armed| armed.process == self.process) {
             fate = armed.strikes(call);
+        }
+        if fate != Fate::Done {
+            state.struck = Some(format!("{fate:?} at {call:?} {}", path.display()));
         }
         match fate {
             Fate::Failed(Failure::Death) => {
