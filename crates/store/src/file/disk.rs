@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+use crate::error::{Error, Result};
+
 /// A file system.
 pub trait Disk: Debug + Send + Sync {
     /// Opens a file.
@@ -199,6 +201,17 @@ impl DiskFile for RealFile {
 
     fn unlock(&self) -> io::Result<()> {
         self.0.unlock()
+    }
+}
+
+/// Returns what is at a path, `None` only if nothing is: what cannot be looked at is not absent.
+pub(crate) fn look(disk: &dyn Disk, path: &Path) -> Result<Option<Stat>> {
+    match disk.stat(path) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(Error::io("look at", path)(error)),
     }
 }
 

@@ -108,7 +108,7 @@ pub(crate) fn list(disk: &dyn Disk, root: &Path, after: Option<&str>, limit: usi
         [root.to_owned()].into_iter().chain(names(disk, root)?.into_iter().map(|name| root.join(name)));
     for folder in folders {
         let prefix = folder.strip_prefix(root).map(|path| path.display().to_string()).unwrap_or_default();
-        for file in names(disk, &folder).unwrap_or_default() {
+        for file in names(disk, &folder)? {
             let Some(stem) = file.strip_suffix(".json") else {
                 continue;
             };

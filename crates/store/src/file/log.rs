@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::disk::{Disk, DiskFile, Open, read_range, write_all_at};
+use super::disk::{Disk, DiskFile, Open, look, read_range, write_all_at};
 use super::document::replace;
 use super::index::Index;
 use super::lock::{LockFile, Mark};
@@ -114,11 +114,11 @@ impl LogFile {
         found: &mut Vec<Damage>,
         quarantine: &Quarantine,
     ) -> Result<bool> {
-        let stat = match self.disk.stat(&self.path) {
-            Ok(stat) if stat.inode == self.inode => stat,
+        let stat = match look(&*self.disk, &self.path)? {
+            Some(stat) if stat.inode == self.inode => stat,
             _ => return Ok(false),
         };
-        if self.disk.stat(&segment::path(&self.folder, self.name, self.segment + 1)).is_ok() {
+        if look(&*self.disk, &segment::path(&self.folder, self.name, self.segment + 1))?.is_some() {
             return Ok(false);
         }
         if stat.length == self.length {
