@@ -14,7 +14,7 @@ mod scan;
 mod segment;
 
 use std::collections::HashMap;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +23,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+use self::disk::look;
 pub use self::disk::{Disk, DiskFile, Open, RealDisk, Stat};
 use self::folder::Folder;
 use self::read::Bookmark;
@@ -140,16 +141,22 @@ impl FileBackend {
         names.retain(|name| {
             after.is_none_or(|after| name.as_str() > after) && name.parse::<SessionId>().is_ok()
         });
-        let look = |names: &[String]| names.iter().filter_map(|name| self.stat_session(name)).collect();
+        let look = |name: &String| match self.stat_session(name) {
+            Ok(session) => session,
+            // Whoever reads it learns why; left out, it would be taken for gone.
+            Err(_) => Some(Listed { name: name.clone(), change: String::new(), modified: timestamp(0) }),
+        };
         if limit < usize::MAX || names.len() < MANY {
-            return Ok(names.iter().filter_map(|name| self.stat_session(name)).take(limit).collect());
+            return Ok(names.iter().filter_map(look).take(limit).collect());
         }
         // Looking at a file is nearly all system call, which scales with the cores.
         let cores = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_LOOKERS);
         let mut listed = Vec::with_capacity(names.len());
         std::thread::scope(|scope| {
-            let parts: Vec<_> =
-                names.chunks(names.len().div_ceil(cores)).map(|part| scope.spawn(|| look(part))).collect();
+            let parts: Vec<_> = names
+                .chunks(names.len().div_ceil(cores))
+                .map(|part| scope.spawn(|| part.iter().filter_map(look).collect()))
+                .collect();
             for part in parts {
                 let found: Vec<Listed> = part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 listed.extend(found);
@@ -158,24 +165,37 @@ impl FileBackend {
         Ok(listed)
     }
 
-    fn stat_session(&self, name: &str) -> Option<Listed> {
+    fn stat_session(&self, name: &str) -> Result<Option<Listed>> {
         let folder = self.root.join("sessions").join(name);
-        let log = |number| self.disk.stat(&segment::path(&folder, LogName::Messages, number));
-        let first = match log(0) {
-            Ok(stat) if stat.length > 0 => stat,
+        let log = |number| look(&*self.disk, &segment::path(&folder, LogName::Messages, number));
+        let mut newest = match log(0)? {
+            Some(stat) if stat.length > 0 => stat,
             // A folder alone is no session: its first record never came, or its last document is gone.
-            _ if self.holds_something(&folder) => self.disk.stat(&folder).ok()?,
-            _ => return None,
+            _ if self.holds_something(&folder)? => match look(&*self.disk, &folder)? {
+                Some(stat) => stat,
+                None => return Ok(None),
+            },
+            _ => return Ok(None),
         };
-        let newest = (1..).map_while(|number| log(number).ok()).last().unwrap_or(first);
+        for number in 1.. {
+            match log(number)? {
+                Some(stat) => newest = stat,
+                None => break,
+            }
+        }
         let change = format!("{}:{}:{}", newest.inode, newest.length, newest.modified);
-        Some(Listed { name: name.to_owned(), change, modified: timestamp(newest.modified) })
+        Ok(Some(Listed { name: name.to_owned(), change, modified: timestamp(newest.modified) }))
     }
 
-    fn holds_something(&self, folder: &Path) -> bool {
-        let written = |name: &String| self.disk.stat(&folder.join(name)).is_ok_and(|stat| stat.length > 0);
-        let holds = |name: &String| name.ends_with(".json") || (name.ends_with(".jsonl") && written(name));
-        self.disk.names(folder).is_ok_and(|names| names.iter().any(holds))
+    fn holds_something(&self, folder: &Path) -> Result<bool> {
+        for name in self.names(folder)? {
+            let written =
+                || Ok(look(&*self.disk, &folder.join(&name))?.is_some_and(|stat: Stat| stat.length > 0));
+            if name.ends_with(".json") || (name.ends_with(".jsonl") && written()?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the names in a folder, in order; none if it is not there.
@@ -185,14 +205,16 @@ impl FileBackend {
                 names.sort_unstable();
                 Ok(names)
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Ok(Vec::new())
+            }
             Err(error) => Err(Error::io("list", folder)(error)),
         }
     }
 
     fn remove_session(&self, session: &SessionId) -> Result<bool> {
         let path = self.session_path(session);
-        if !self.holds_something(&path) {
+        if !self.holds_something(&path)? {
             return Ok(false);
         }
         self.take_away(session, &path, || true)
@@ -202,7 +224,7 @@ impl FileBackend {
         let path = document::path(&self.root, key);
         let remove = || document::remove(&*self.disk, &path);
         match key.owner() {
-            _ if self.disk.stat(&path).is_err() => Ok(false),
+            _ if look(&*self.disk, &path)?.is_none() => Ok(false),
             // Under the lock, or a put that expected the document could bring it back.
             Some(session) => self.folder(session).exclusively(self.long_patience(), remove),
             None => document::locked(&self.disk, &self.root, &self.owner, remove),
@@ -251,13 +273,13 @@ impl Backend for FileBackend {
 
     async fn put(&self, key: &Key, bytes: &[u8], expect: Expect) -> Result<Put> {
         let path = document::path(&self.root, key);
-        let replace = || document::put(&*self.disk, &path, bytes, &expect);
+        let replace = || document::put(&*self.disk, &self.root, &path, bytes, &expect);
         match key.owner() {
             // Without an expectation the rename alone is atomic, and waiting for writers would be rude.
             _ if expect == Expect::Any => replace(),
             Some(session) => {
                 let folder = self.folder(session);
-                if matches!(expect, Expect::Version(_)) && self.disk.stat(folder.path()).is_err() {
+                if matches!(expect, Expect::Version(_)) && look(&*self.disk, folder.path())?.is_none() {
                     return Ok(Put::Conflict(None));
                 }
                 quarantine::make_folder(&*self.disk, folder.path())?;
@@ -338,7 +360,7 @@ impl Backend for FileBackend {
     }
 
     async fn stat(&self, session: &SessionId) -> Result<Option<Listed>> {
-        Ok(self.stat_session(session.as_str()))
+        self.stat_session(session.as_str())
     }
 
     fn path(&self, log: &LogKey) -> Option<PathBuf> {
@@ -347,7 +369,7 @@ impl Backend for FileBackend {
 
     async fn rewrite(&self, log: &LogKey, known: &Known) -> Result<Rewrite> {
         let folder = self.folder(&log.session);
-        if self.disk.stat(folder.path()).is_err() {
+        if look(&*self.disk, folder.path())?.is_none() {
             return Ok(Rewrite::default());
         }
         let done = folder.exclusively(self.long_patience(), || {
@@ -369,8 +391,9 @@ impl Backend for FileBackend {
         for name in self.names(&sessions)? {
             let path = sessions.join(&name);
             let old = self.disk.stat(&path).is_ok_and(|stat| stat.folder && document::is_abandoned(&stat));
-            if let (true, false, Ok(session)) = (old, self.holds_something(&path), name.parse()) {
-                swept += u64::from(self.take_away(&session, &path, || !self.holds_something(&path))?);
+            let empty = || matches!(self.holds_something(&path), Ok(false));
+            if let (true, true, Ok(session)) = (old, empty(), name.parse()) {
+                swept += u64::from(self.take_away(&session, &path, empty)?);
             }
         }
         Ok(swept + document::sweep(&*self.disk, &self.root)? + blob::sweep(&*self.disk, &self.root)?)

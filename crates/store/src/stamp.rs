@@ -169,7 +169,7 @@ impl Line {
 /// Why a line is not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
-    /// Nothing but NUL bytes, as a power cut leaves them.
+    /// NUL bytes, as a power cut leaves them.
     #[error("NUL bytes")]
     Nul,
     /// The line has no stamp: it was cut, or another program wrote it.

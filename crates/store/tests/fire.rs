@@ -1,5 +1,13 @@
 //! The store under fire: what breaks it must break here first.
 
+mod aftermath;
+mod batches;
+mod crash;
+mod crash_states;
+mod disk_errors;
 pub(crate) mod effort;
+mod ledger;
 mod model;
 mod replay;
+mod run;
+mod simulated_disk;

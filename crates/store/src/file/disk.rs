@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use crate::defect::Defect;
+use crate::error::{Error, Result};
 
 /// A file system.
 pub trait Disk: Debug + Send + Sync {
@@ -203,6 +204,17 @@ impl DiskFile for RealFile {
 
     fn unlock(&self) -> io::Result<()> {
         self.0.unlock()
+    }
+}
+
+/// Returns what is at a path, `None` only if nothing is: what cannot be looked at is not absent.
+pub(crate) fn look(disk: &dyn Disk, path: &Path) -> Result<Option<Stat>> {
+    match disk.stat(path) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(Error::io("look at", path)(error)),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::disk::{Disk, Open, Stat, read_range, write_all_at};
 use super::lock::LockFile;
-use super::quarantine::make_folder;
+use super::quarantine::{make_folder, sync_up};
 use crate::backend::{Document, Expect, Key, Listed, Put, Version};
 use crate::defect::Defect;
 use crate::error::{Error, Result};
@@ -33,7 +33,7 @@ pub(crate) fn get(disk: &dyn Disk, path: &Path) -> Result<Option<Document>> {
 }
 
 /// Replaces a document, if what is there is what was expected. Run under a lock unless anything goes.
-pub(crate) fn put(disk: &dyn Disk, path: &Path, bytes: &[u8], expect: &Expect) -> Result<Put> {
+pub(crate) fn put(disk: &dyn Disk, root: &Path, path: &Path, bytes: &[u8], expect: &Expect) -> Result<Put> {
     if *expect != Expect::Any {
         let current = get(disk, path)?;
         let holds = match (expect, &current) {
@@ -47,7 +47,12 @@ pub(crate) fn put(disk: &dyn Disk, path: &Path, bytes: &[u8], expect: &Expect) -
     }
     let folder = path.parent().unwrap_or(path);
     make_folder(disk, folder)?;
+    // A session's folder is durable since its log is.
+    let settled = path.starts_with(root.join("sessions")) && disk.stat(path).is_ok();
     replace(disk, path, bytes)?;
+    if !settled {
+        sync_up(disk, root, folder)?;
+    }
     Ok(Put::Done(version(bytes)))
 }
 
@@ -110,7 +115,7 @@ pub(crate) fn list(disk: &dyn Disk, root: &Path, after: Option<&str>, limit: usi
         [root.to_owned()].into_iter().chain(names(disk, root)?.into_iter().map(|name| root.join(name)));
     for folder in folders {
         let prefix = folder.strip_prefix(root).map(|path| path.display().to_string()).unwrap_or_default();
-        for file in names(disk, &folder).unwrap_or_default() {
+        for file in names(disk, &folder)? {
             let Some(stem) = file.strip_suffix(".json") else {
                 continue;
             };

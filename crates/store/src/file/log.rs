@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::disk::{Disk, DiskFile, Open, read_range, write_all_at};
+use super::disk::{Disk, DiskFile, Open, look, read_range, write_all_at};
 use super::document::replace;
 use super::index::Index;
 use super::lock::{LockFile, Mark};
-use super::quarantine::Quarantine;
+use super::quarantine::{Quarantine, sync_up};
 use super::scan::{self, Assembler};
 use super::segment::{self, Header};
 use crate::backend::{Damage, Durability, LogName, Position};
@@ -115,11 +115,11 @@ impl LogFile {
         found: &mut Vec<Damage>,
         quarantine: &Quarantine,
     ) -> Result<bool> {
-        let stat = match self.disk.stat(&self.path) {
-            Ok(stat) if stat.inode == self.inode => stat,
+        let stat = match look(&*self.disk, &self.path)? {
+            Some(stat) if stat.inode == self.inode => stat,
             _ => return Ok(false),
         };
-        if self.disk.stat(&segment::path(&self.folder, self.name, self.segment + 1)).is_ok() {
+        if look(&*self.disk, &segment::path(&self.folder, self.name, self.segment + 1))?.is_some() {
             return Ok(false);
         }
         if stat.length == self.length {
@@ -381,11 +381,8 @@ impl LogFile {
         if Defect::DropTheFolderSync.is_on() {
             return Ok(());
         }
-        let ancestors = [Some(self.folder.as_path()), self.folder.parent()];
-        for folder in ancestors.into_iter().flatten() {
-            self.disk.sync_folder(folder).map_err(Error::io("sync", folder))?;
-        }
-        Ok(())
+        let root = self.folder.ancestors().nth(2).unwrap_or(&self.folder);
+        sync_up(&*self.disk, root, &self.folder)
     }
 
     fn at(&self, action: &'static str) -> impl FnOnce(std::io::Error) -> Error {

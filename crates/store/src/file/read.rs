@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::disk::{Disk, DiskFile, read_range};
+use super::disk::{Disk, DiskFile, look, read_range};
 use super::scan::{self, Assembler};
 use super::segment::{self, Segment};
 use crate::backend::{Chunk, From, LogName, Position};
@@ -147,5 +147,6 @@ pub(crate) fn is_still_there(disk: &dyn Disk, folder: &Path, log: LogName, bookm
         let seen = (stat.inode, stat.length, stat.modified);
         seen == (bookmark.inode, bookmark.length, bookmark.modified) && stat.length == bookmark.offset
     });
-    unchanged && disk.stat(&segment::path(folder, log, bookmark.segment + 1)).is_err()
+    unchanged
+        && look(disk, &segment::path(folder, log, bookmark.segment + 1)).is_ok_and(|next| next.is_none())
 }

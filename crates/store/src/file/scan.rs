@@ -90,7 +90,7 @@ impl Assembler {
             Ok(line) => self.take_line(line, offset, end),
             Err(flaw) => {
                 self.void_group(offset);
-                self.mark_bad(offset, end, flaw);
+                self.mark_bad(offset, end, if hollow { Flaw::Nul } else { flaw });
                 if let Some(bad) = &mut self.bad {
                     bad.hollow |= hollow;
                 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::disk::{Disk, DiskFile, Open, read_range};
+use super::disk::{Disk, DiskFile, Open, look, read_range};
 use crate::backend::{LogName, Position};
 use crate::entry::Entry;
 use crate::error::{Error, Result};
@@ -87,7 +87,7 @@ pub(crate) fn open_all(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<V
     };
     let mut chain = vec![Segment { number: 0, file, start: 0, end: None, first: 0 }];
     // A later segment exists only after a failed sync, so one failed look is all this costs.
-    if !exists(disk, folder, log, 1) {
+    if look(disk, &path(folder, log, 1))?.is_none() {
         return Ok(chain);
     }
     let mut found = Vec::new();
@@ -120,10 +120,6 @@ pub(crate) fn highest(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<u3
     let prefix = format!("{}.", log.as_str());
     let number = |name: &String| name.strip_prefix(&prefix)?.strip_suffix(".jsonl")?.parse::<u32>().ok();
     Ok(names.iter().filter_map(number).max().unwrap_or(0))
-}
-
-fn exists(disk: &dyn Disk, folder: &Path, log: LogName, number: u32) -> bool {
-    disk.stat(&path(folder, log, number)).is_ok()
 }
 
 fn open(disk: &dyn Disk, folder: &Path, log: LogName, number: u32) -> Result<Option<Box<dyn DiskFile>>> {

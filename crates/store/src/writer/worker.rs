@@ -238,7 +238,8 @@ async fn moved(
     if next == 0 {
         return Err(Error::Gone(log.session.clone()));
     }
-    if birth(backend, log).await? != head.birth {
+    // Where there was nothing before, whatever is there now was begun since, perhaps by this very batch.
+    if head.next > 0 && birth(backend, log).await? != head.birth {
         return Err(Error::Gone(log.session.clone()));
     }
     let ours = match failed {
