@@ -7,4 +7,9 @@ pub(crate) mod effort;
 
 mod appender;
 mod kill;
+mod late_data;
 mod ledger;
+mod mounted;
+mod power;
+mod strace;
+mod world;
