@@ -9,6 +9,7 @@ mod appender;
 mod kill;
 mod late_data;
 mod ledger;
+mod lying_sync;
 mod mounted;
 mod power;
 mod strace;

@@ -1,6 +1,7 @@
 //! File systems of a test's own: in memory, or in an image; unmounted when the test ends, however it ends.
 #![expect(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
 
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -12,6 +13,8 @@ use crate::kit::cannot;
 #[derive(Debug)]
 pub(crate) struct Mounted {
     at: PathBuf,
+    /// A setting of its device, and what it was before.
+    setting: Option<(PathBuf, String)>,
 }
 
 /// A file that holds a file system.
@@ -36,6 +39,19 @@ impl Mounted {
         assert!(run("mount", &["-o", &format!("remount,{options}"), text(&self.at)]));
     }
 
+    /// Has everything written one page at a time.
+    ///
+    /// Where a larger write gets half through, the loop device reports that all of it did.
+    pub(crate) fn page_by_page(&mut self) {
+        let mounts = fs::read_to_string("/proc/mounts").unwrap();
+        let is_here = |line: &&str| line.split(' ').nth(1) == Some(text(&self.at));
+        let device = mounts.lines().find(is_here).and_then(|line| line.split(' ').next()).unwrap();
+        let name = Path::new(device).file_name().unwrap().to_str().unwrap();
+        let setting = PathBuf::from(format!("/sys/block/{name}/queue/max_sectors_kb"));
+        self.setting = Some((setting.clone(), fs::read_to_string(&setting).unwrap()));
+        fs::write(setting, "4").unwrap();
+    }
+
     /// Cuts the power: nothing reaches the disk any more.
     pub(crate) fn cut(&self, how: Cut) {
         assert!(run("xfs_io", &["-x", "-c", how.words(), text(&self.at)]), "cannot shut down {:?}", self.at);
@@ -44,6 +60,9 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
+        if let Some((setting, before)) = &self.setting {
+            let _ = fs::write(setting, before);
+        }
         // A process that was just killed may still be on its way out.
         for _ in 0..50 {
             if run("umount", &[text(&self.at)]) {
@@ -78,18 +97,20 @@ impl Image {
     pub(crate) fn new(kind: &str, options: &'static str) -> Option<Self> {
         // In memory if possible: the cut is simulated above the image, and a real disk would only be slower.
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-        let file = folder.path().join("image");
-        let image = Self::in_file(kind, options, &file, 320 << 20);
+        let image = Self::in_file(kind, options, &folder.path().join("image"));
         Some(Self { _folder: Some(folder), ..image? })
     }
 
     /// Makes a file system in a file.
-    pub(crate) fn in_file(kind: &str, options: &'static str, file: &Path, size: u64) -> Option<Self> {
-        std::fs::File::create(file).unwrap().set_len(size).unwrap();
-        // Nothing is left to be initialised later, so what is written later are our own files.
-        let eager: &[&str] =
-            if kind == "ext4" { &["-E", "lazy_itable_init=0,lazy_journal_init=0"] } else { &[] };
-        let made = run(&format!("mkfs.{kind}"), &[&["-q"], eager, &[text(file)]].concat());
+    pub(crate) fn in_file(kind: &str, options: &'static str, file: &Path) -> Option<Self> {
+        let made = match kind {
+            // Nothing is left to be initialised later, so what is written later are our own files.
+            "ext4" => {
+                let eager = "lazy_itable_init=0,lazy_journal_init=0";
+                make(file, 64 << 20) && run("mkfs.ext4", &["-q", "-b", "4096", "-E", eager, text(file)])
+            }
+            _ => make(file, 320 << 20) && run("mkfs.xfs", &["-q", text(file)]),
+        };
         let image = Self { file: file.to_owned(), options, _folder: None };
         let folder = tempfile::tempdir().unwrap();
         if made && run("xfs_io", &["-V"]) && image.try_mount(folder.path()).is_some() {
@@ -97,6 +118,16 @@ impl Image {
         }
         cannot(&format!("no {kind} can be mounted here: that needs root, xfsprogs and loop devices"));
         None
+    }
+
+    /// Gives the image all room for its journal and its tables, and none for files: those must be found when they
+    /// are written.
+    pub(crate) fn hollow_out(&self) {
+        // Written, not reserved: the tools that made it have left holes.
+        fs::write(&self.file, fs::read(&self.file).unwrap()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mounted = self.mount(folder.path());
+        assert!(run("fstrim", &[text(&mounted.at)]), "cannot trim {:?}", self.file);
     }
 
     #[track_caller]
@@ -109,9 +140,13 @@ impl Image {
     }
 }
 
+fn make(file: &Path, size: u64) -> bool {
+    File::create(file).and_then(|file| file.set_len(size)).is_ok()
+}
+
 fn mount(arguments: &[&str], at: &Path) -> Option<Mounted> {
-    std::fs::create_dir_all(at).unwrap();
-    run("mount", &[arguments, &[text(at)]].concat()).then(|| Mounted { at: at.to_owned() })
+    fs::create_dir_all(at).unwrap();
+    run("mount", &[arguments, &[text(at)]].concat()).then(|| Mounted { at: at.to_owned(), setting: None })
 }
 
 fn run(program: &str, arguments: &[&str]) -> bool {
