@@ -6,11 +6,13 @@
 pub(crate) mod effort;
 
 mod appender;
+mod full_disk;
 mod kill;
 mod late_data;
 mod ledger;
 mod lying_sync;
 mod mounted;
 mod power;
+mod side_by_side;
 mod strace;
 mod world;
