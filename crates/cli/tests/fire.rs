@@ -15,4 +15,6 @@ mod mounted;
 mod power;
 mod side_by_side;
 mod strace;
+mod syscalls;
+mod template;
 mod world;

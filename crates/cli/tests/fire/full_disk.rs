@@ -29,7 +29,7 @@ fn a_disk_without_room_for_another_file_loses_nothing_and_goes_on_with_room() {
 fn ladder(effort: Effort, room: impl Fn(u64) -> String + Sync) {
     let tried = Home::new();
     let Some(_) = Mounted::tmpfs(&tried.path().join("disk"), "size=1m") else { return };
-    side_by_side(effort, |round| {
+    side_by_side(effort, 32, |round| {
         let mut home = Home::new();
         home.move_to("disk/store");
         let Some(disk) = Mounted::tmpfs(&home.path().join("disk"), &room(round.number)) else { return };

@@ -8,7 +8,7 @@ use crate::kit::Home;
 const PATTERN: &str = "abcdefghijklmnopqrstuvw";
 
 /// Everything that was ever sent to one session.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     session: String,
     runs: HashMap<String, Run>,
@@ -62,6 +62,11 @@ impl Ledger {
 
     pub(crate) fn session(&self) -> &str {
         &self.session
+    }
+
+    /// Returns the ledger of a session that must have the same.
+    pub(crate) fn of(self, session: &str) -> Self {
+        Self { session: session.to_owned(), ..self }
     }
 
     pub(crate) fn add(&mut self, run: Run) {

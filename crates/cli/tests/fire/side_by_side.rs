@@ -2,14 +2,10 @@
 
 use super::effort::{Effort, Round};
 
-/// How many rounds wait at the same time.
-const WIDTH: usize = 32;
-
-/// Runs every round, and says which ones failed.
-pub(crate) fn side_by_side(effort: Effort, work: impl Fn(Round) + Sync) {
-    let mut effort = effort;
+/// Runs every round, so many at the same time, and says which ones failed.
+pub(crate) fn side_by_side(mut effort: Effort, width: usize, work: impl Fn(Round) + Sync) {
     loop {
-        let rounds: Vec<Round> = effort.by_ref().take(WIDTH).collect();
+        let rounds: Vec<Round> = effort.by_ref().take(width).collect();
         if rounds.is_empty() {
             return;
         }

@@ -1,5 +1,8 @@
 //! Faults at system calls, by `strace`: a call that fails, does nothing, waits, or is never made.
+#![expect(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::kit::{Home, cannot};
@@ -16,13 +19,28 @@ pub(crate) fn works() -> bool {
 
 /// Returns the program, with a fault as `strace` spells it: `CALLS:WHAT:when=N`.
 pub(crate) fn tampered(home: &Home, fault: &str, words: &[&str]) -> Command {
-    tampered_and_logged(home, fault, "/dev/null", words)
+    through(home, fault, "/dev/null", &[], words)
 }
 
-/// The same, with a file that tells which calls were tampered with.
-pub(crate) fn tampered_and_logged(home: &Home, fault: &str, log: &str, words: &[&str]) -> Command {
+/// The same, only for calls on these paths, with a file that tells which calls were tampered with.
+pub(crate) fn through(home: &Home, fault: &str, log: &str, paths: &[PathBuf], words: &[&str]) -> Command {
     let calls = fault.split(':').next().unwrap_or_default();
     let (trace, inject) = (format!("trace={calls}"), format!("inject={fault}"));
     // With -D the program itself is our child, so it can be signalled; without, killing the tracer sets it free.
-    home.through(&["strace", "-D", "-f", "-qq", "-o", log, "-e", &trace, "-e", &inject], words)
+    let mut runner = vec!["strace", "-D", "-f", "-qq", "-o", log, "-e", &trace, "-e", &inject];
+    runner.extend(paths.iter().flat_map(|path| ["-P", path.to_str().unwrap()]));
+    home.through(&runner, words)
+}
+
+/// Returns a folder and everything in it.
+pub(crate) fn everything_in(folder: &Path) -> Vec<PathBuf> {
+    let mut all = vec![folder.to_owned()];
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let entry = entry.unwrap();
+        match entry.file_type().unwrap().is_dir() {
+            true => all.extend(everything_in(&entry.path())),
+            false => all.push(entry.path()),
+        }
+    }
+    all
 }

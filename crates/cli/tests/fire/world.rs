@@ -9,14 +9,14 @@ use super::ledger::{self, Ledger, Run};
 use crate::kit::{Home, Said};
 
 /// The sessions of a store.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct World {
     known: BTreeMap<String, Known>,
     named: usize,
 }
 
 /// What is known of a session. A fact that is `None` is open: whatever is found becomes true.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Known {
     ledger: Ledger,
     /// What it inherits; more than that if its parent, named here, was appended to at the same time.
@@ -37,6 +37,17 @@ pub(crate) enum Verb {
     Unarchive,
     Delete,
     Restore,
+    /// Copies into it what it inherits.
+    Materialize,
+    Purge,
+    /// Purges it if it is in the trash.
+    Gc,
+    /// Makes the session out of the file `bundle`, which holds another one.
+    Import,
+    /// Writes it to the file `out`.
+    Export,
+    /// What is appended is told apart from this, by [`World::add`].
+    Append,
 }
 
 /// How something ended.
@@ -85,13 +96,19 @@ impl World {
             let known = Known { ledger, inherited, parent, there: None, archived, trashed };
             self.known.insert(session.to_owned(), known);
         }
+        if verb == Verb::Import {
+            let known = Known { there: None, ..self.known[parent].clone() };
+            self.known.insert(session.to_owned(), Known { ledger: known.ledger.of(session), ..known });
+        }
         self.conclude(verb, session, Outcome::Unsure);
     }
 
     pub(crate) fn conclude(&mut self, verb: Verb, session: &str, outcome: Outcome) {
         let known = self.known.get_mut(session).unwrap();
         let (fact, value) = match verb {
-            Verb::New | Verb::Fork => (&mut known.there, true),
+            Verb::Materialize | Verb::Export | Verb::Append => return,
+            Verb::New | Verb::Fork | Verb::Import => (&mut known.there, true),
+            Verb::Purge | Verb::Gc => (&mut known.there, false),
             Verb::Archive => (&mut known.archived, true),
             Verb::Unarchive => (&mut known.archived, false),
             Verb::Delete => (&mut known.trashed, true),
@@ -101,6 +118,11 @@ impl World {
             Outcome::Done => Some(value),
             Outcome::Unsure => fact.filter(|&before| before == value),
         };
+    }
+
+    /// Returns what is known to have been sent to a session.
+    pub(crate) fn ledger(&self, session: &str) -> &Ledger {
+        &self.known[session].ledger
     }
 
     /// Takes in what an `append` was given and what it acknowledged.
@@ -156,6 +178,9 @@ impl Known {
         }
         let stored = ledger::stored(home, session);
         self.ledger.broken(&stored).map_err(|broken| format!("session {session}: {broken}"))?;
+        if self.inherited.is_empty() && self.parent.is_none() {
+            return Ok(());
+        }
         let own: Vec<String> =
             stored.into_iter().filter(|record| record.kind == 'e').map(|record| record.body).collect();
         let mut inherited = conversation(home, session)?;
@@ -204,6 +229,12 @@ impl Verb {
             Verb::Unarchive => vec!["archive", "--undo", session],
             Verb::Delete => vec!["delete", session],
             Verb::Restore => vec!["restore", session],
+            Verb::Materialize => vec!["materialize", session],
+            Verb::Purge => vec!["purge", session],
+            Verb::Gc => vec!["gc", "--trash-after", "0"],
+            Verb::Import => vec!["import", "bundle", "--id", session],
+            Verb::Export => vec!["export", session, "-o", "out"],
+            Verb::Append => vec!["append", session],
         }
     }
 }
