@@ -13,6 +13,7 @@ use tempfile::TempDir;
 /// A person's home with a store in it.
 pub(crate) struct Home {
     folder: TempDir,
+    store: PathBuf,
 }
 
 /// What the program said, and how it ended.
@@ -25,7 +26,18 @@ pub(crate) struct Said {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        Self { folder: tempfile::tempdir().unwrap(), store: "store".into() }
+    }
+
+    /// A home in memory, where a sync costs nothing; on disk if there is no such place.
+    pub(crate) fn in_memory() -> Self {
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        Self { folder, store: "store".into() }
+    }
+
+    /// Has its store at another place in this home from now on.
+    pub(crate) fn move_to(&mut self, store: impl Into<PathBuf>) {
+        self.store = store.into();
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -33,7 +45,7 @@ impl Home {
     }
 
     pub(crate) fn store(&self) -> PathBuf {
-        self.path().join("store")
+        self.path().join(&self.store)
     }
 
     pub(crate) fn log(&self, session: &str) -> PathBuf {
