@@ -277,7 +277,7 @@ impl Window {
     }
 
     async fn load(&mut self, backend: &dyn Backend, log: &LogKey, position: Position) -> Result<()> {
-        let size: usize = self.lines.iter().map(|line| line.as_bytes().len()).sum();
+        let size: usize = self.lines.iter().map(Line::size).sum();
         self.width = match self.width {
             0 => WINDOW,
             // Large entries: a window of few is enough, and one of many would hold most of the session.

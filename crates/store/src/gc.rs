@@ -116,7 +116,7 @@ impl Store {
             loop {
                 let chunk = backend.read(&log, From::Position(from), READ_AHEAD).await?;
                 if !Defect::CollectWhatIsUsed.is_on() {
-                    chunk.lines.iter().for_each(|line| used.extend(hashes(line.as_bytes())));
+                    chunk.lines.iter().for_each(|line| used.extend(hashes(&line.body())));
                 }
                 if let Some(damage) = chunk.damage.first() {
                     let (what, reason) = (format!("session {session}"), damage.to_string());

@@ -7,6 +7,7 @@
 
 use std::fmt::Write as _;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -18,6 +19,7 @@ use crate::id::EntryId;
 
 const OPENING: &[u8] = b"\"_rt\":\"";
 const VERSION: &str = "1";
+const FIELDS: usize = 9;
 /// Eight hex digits, the closing quote and the closing brace.
 const CHECKSUM_TAIL: usize = 10;
 /// The longest stamp there can be: six numbers of 20 digits, an id of 256 and what stands between them.
@@ -88,6 +90,10 @@ impl Stamp {
 #[derive(Clone, Debug)]
 pub struct Line {
     bytes: Bytes,
+    /// What stood where the body's closing brace stands now, if the line was [opened](Self::open) where it lay.
+    opened: Option<u8>,
+    /// Such a line as it is stored, once somebody asked.
+    stored: OnceLock<Bytes>,
     stamp: Stamp,
     /// Where the stamp's member begins, comma included.
     body_end: usize,
@@ -97,7 +103,7 @@ pub struct Line {
 
 impl PartialEq for Line {
     fn eq(&self, other: &Self) -> bool {
-        self.bytes == other.bytes
+        self.as_bytes() == other.as_bytes()
     }
 }
 
@@ -126,18 +132,48 @@ impl Line {
         text.clear();
         let _ = write!(text, "{checksum:08x}\"}}");
         bytes.extend_from_slice(text.as_bytes());
-        Self { bytes: bytes.into(), stamp, body_end: close, timestamp: Some(entry.timestamp()) }
+        Self { timestamp: Some(entry.timestamp()), ..Self::whole(bytes.into(), stamp, close) }
+    }
+
+    fn whole(bytes: Bytes, stamp: Stamp, body_end: usize) -> Self {
+        Self { bytes, opened: None, stored: OnceLock::new(), stamp, body_end, timestamp: None }
     }
 
     /// Reads a stored line back, or says what is wrong with it.
     pub fn parse(bytes: Bytes) -> Result<Self, Flaw> {
         let (stamp, body_end) = parse_stamp(&bytes)?;
-        Ok(Self { bytes, stamp, body_end, timestamp: None })
+        Ok(Self::whole(bytes, stamp, body_end))
+    }
+
+    /// Reads a stored line where it lies and closes the caller's object there, so that its body need not be copied:
+    /// the stamp's comma becomes the brace. [`of_opened`](Self::of_opened) makes a line of it.
+    pub(crate) fn open(bytes: &mut [u8]) -> Result<Opened, Flaw> {
+        let (stamp, body_end) = parse_stamp(bytes)?;
+        let was = std::mem::replace(&mut bytes[body_end], b'}');
+        Ok(Opened { stamp, body_end, was })
+    }
+
+    /// Makes a line of bytes that were [opened](Self::open).
+    pub(crate) fn of_opened(bytes: Bytes, opened: Opened) -> Self {
+        let Opened { stamp, body_end, was } = opened;
+        Self { opened: Some(was), ..Self::whole(bytes, stamp, body_end) }
+    }
+
+    /// Returns how many bytes the line takes where it is stored.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Returns the line as it is stored, stamp included.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
+        let Some(was) = self.opened else {
+            return &self.bytes;
+        };
+        self.stored.get_or_init(|| {
+            let mut bytes = self.bytes.to_vec();
+            bytes[self.body_end] = was;
+            bytes.into()
+        })
     }
 
     /// Returns where the record belongs.
@@ -147,6 +183,9 @@ impl Line {
 
     /// Returns the caller's bytes, exactly.
     pub fn body(&self) -> Bytes {
+        if self.opened.is_some() {
+            return self.bytes.slice(..=self.body_end);
+        }
         // All but the closing brace stands in one piece; a body is handed out whole, so it is put together again.
         let mut body = Vec::with_capacity(self.body_end + 1);
         body.extend_from_slice(&self.bytes[..self.body_end]);
@@ -156,14 +195,25 @@ impl Line {
 
     /// Returns when the entry says it was made, if it says so.
     pub(crate) fn timestamp(&self) -> Option<Timestamp> {
-        // The stamp is one more member of the same object, so there is no need to take it off first.
-        self.timestamp.unwrap_or_else(|| timestamp_of(&self.bytes))
+        self.timestamp.unwrap_or_else(|| match self.opened {
+            Some(_) => timestamp_of(&self.bytes[..=self.body_end]),
+            // The stamp is one more member of the same object, so there is no need to take it off first.
+            None => timestamp_of(&self.bytes),
+        })
     }
 
     /// Returns the record as an entry.
     pub fn entry(&self) -> Entry {
         Entry::trusted(self.body(), self.stamp.id.clone())
     }
+}
+
+/// What was found in a line that was [opened](Line::open).
+#[derive(Debug)]
+pub(crate) struct Opened {
+    stamp: Stamp,
+    body_end: usize,
+    was: u8,
 }
 
 /// Why a line is not a record.
@@ -204,9 +254,15 @@ fn parse_stamp(bytes: &[u8]) -> Result<(Stamp, usize), Flaw> {
     let member = window + found;
     let text =
         std::str::from_utf8(&bytes[member + OPENING.len()..bytes.len() - 2]).map_err(|_| Flaw::Unstamped)?;
-    let fields: Vec<&str> = text.split(' ').collect();
-    if fields.len() != 9 {
-        let newer = fields.len() > 1 && fields[0].parse::<u32>().is_ok_and(|version| version > 1);
+    let (mut fields, mut count) = ([""; FIELDS], 0);
+    for field in text.split(' ') {
+        if let Some(slot) = fields.get_mut(count) {
+            *slot = field;
+        }
+        count += 1;
+    }
+    if count != FIELDS {
+        let newer = count > 1 && fields[0].parse::<u32>().is_ok_and(|version| version > 1);
         return Err(if newer { Flaw::Newer } else { Flaw::Unstamped });
     }
     // Lower case only: a flipped bit can turn `a` into `A`, and that too must be found.
@@ -226,7 +282,7 @@ fn parse_stamp(bytes: &[u8]) -> Result<(Stamp, usize), Flaw> {
     Ok((stamp, body_end))
 }
 
-fn read_fields(fields: &[&str]) -> Option<Stamp> {
+fn read_fields(fields: &[&str; FIELDS]) -> Option<Stamp> {
     Some(Stamp {
         position: fields[1].parse().ok()?,
         parent: if fields[2] == "-" { None } else { Some(fields[2].parse().ok()?) },
@@ -279,6 +335,10 @@ mod tests {
             assert_eq!(read.stamp(), &stamp(), "{body}");
             assert_eq!(read.body(), body.as_bytes());
             assert!(serde_json::from_slice::<serde_json::Value>(line.as_bytes()).unwrap().is_object());
+            let mut bytes = line.as_bytes().to_vec();
+            let opened = Line::open(&mut bytes).unwrap();
+            let opened = Line::of_opened(bytes.into(), opened);
+            assert_eq!((opened.body(), &opened), (Bytes::copy_from_slice(body.as_bytes()), &line));
             // Stamped twice, it loses only the outer one.
             let twice = Line::new(&line.entry_of_whole(), stamp());
             assert_eq!(twice.body(), line.as_bytes());

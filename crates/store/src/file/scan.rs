@@ -1,12 +1,14 @@
 //! From bytes to records: which lines are whole, in place and complete, and what lies between them.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 
 use super::disk::{DiskFile, read_range};
 use super::segment::Segment;
 use crate::backend::{Damage, Position};
 use crate::defect::Defect;
-use crate::stamp::{Flaw, Line};
+use crate::stamp::{Flaw, Line, Opened};
 
 /// How much of a file is read at once. Larger gains nothing: the page cache is the slower side.
 const STRIDE: u64 = 256 << 10;
@@ -75,7 +77,7 @@ impl Assembler {
     }
 
     /// Takes one line, without its newline, that starts at `offset`.
-    pub(crate) fn take(&mut self, bytes: Bytes, offset: u64) {
+    fn take(&mut self, bytes: Bytes, opened: Result<Opened, Flaw>, offset: u64) {
         let end = offset + bytes.len() as u64 + 1;
         if bytes.is_empty() {
             // Closing a torn line off can leave an empty one; it says nothing.
@@ -84,10 +86,9 @@ impl Assembler {
             }
             return;
         }
-        let parsed = Line::parse(bytes.clone());
-        let hollow = parsed.is_err() && memchr::memchr(0, &bytes).is_some();
-        match parsed {
-            Ok(line) => self.take_line(line, offset, end),
+        let hollow = opened.is_err() && memchr::memchr(0, &bytes).is_some();
+        match opened {
+            Ok(opened) => self.take_line(Line::of_opened(bytes, opened), offset, end),
             Err(flaw) => {
                 self.void_group(offset);
                 self.mark_bad(offset, end, if hollow { Flaw::Nul } else { flaw });
@@ -101,10 +102,10 @@ impl Assembler {
     /// Takes what stands after the last newline: a record that lacks nothing else is whole.
     ///
     /// Otherwise closing it off would make it one, at a position that was given out again.
-    pub(crate) fn take_unterminated(&mut self, bytes: Bytes, offset: u64) {
+    fn take_unterminated(&mut self, bytes: Bytes, opened: Result<Opened, Flaw>, offset: u64) {
         let end = offset + bytes.len() as u64;
-        if let Ok(line) = Line::parse(bytes) {
-            self.take_line(line, offset, end);
+        if let Ok(opened) = opened {
+            self.take_line(Line::of_opened(bytes, opened), offset, end);
         }
     }
 
@@ -176,7 +177,7 @@ impl Assembler {
         }
         for line in self.group.drain(..) {
             self.next = Some(line.stamp().position + 1);
-            self.size += line.as_bytes().len();
+            self.size += line.size();
             self.lines.push(line);
         }
         self.good_end = end;
@@ -236,21 +237,27 @@ pub(crate) fn scan(
 ) -> std::io::Result<u64> {
     let (mut at, mut stride) = (from, STRIDE.min((max_bytes as u64).saturating_add(GLIMPSE)));
     while at < end {
-        let buffer = Bytes::from(read_range(file, at, end.min(at + stride))?);
+        let (buffer, lines) = open_lines(read_range(file, at, end.min(at + stride))?, 0);
         if buffer.is_empty() {
             break;
         }
         let mut start = 0;
-        for newline in memchr::memchr_iter(b'\n', &buffer) {
-            into.take(buffer.slice(start..newline), at + start as u64);
-            start = newline + 1;
+        let mut rest = None;
+        for (range, opened) in lines {
+            if range.end == buffer.len() {
+                rest = Some(opened);
+                break;
+            }
+            start = range.end + 1;
+            let offset = at + range.start as u64;
+            into.take(buffer.slice(range), opened, offset);
             if into.size >= max_bytes && into.group.is_empty() && into.doubt.is_none() {
                 return Ok(at + start as u64);
             }
         }
         let at_end = at + buffer.len() as u64 >= end || (buffer.len() as u64) < stride;
-        if at_end && start < buffer.len() {
-            into.take_unterminated(buffer.slice(start..), at + start as u64);
+        if let (true, Some(opened)) = (at_end, rest) {
+            into.take_unterminated(buffer.slice(start..), opened, at + start as u64);
             return Ok(into.good_end.max(at + start as u64));
         }
         at += start as u64;
@@ -258,6 +265,21 @@ pub(crate) fn scan(
         stride = if start > 0 { STRIDE } else { stride * 4 };
     }
     Ok(at)
+}
+
+type OpenedLine = (Range<usize>, Result<Opened, Flaw>);
+
+/// Opens every line of a buffer from `start` on, the last one too if it has no newline.
+///
+/// All at once, because they are opened where they lie, and the buffer is shared afterwards.
+fn open_lines(mut buffer: Vec<u8>, start: usize) -> (Bytes, Vec<OpenedLine>) {
+    let (mut lines, mut start) = (Vec::new(), start);
+    while start < buffer.len() {
+        let end = memchr::memchr(b'\n', &buffer[start..]).map_or(buffer.len(), |newline| start + newline);
+        lines.push((start..end, Line::open(&mut buffer[start..end])));
+        start = end + 1;
+    }
+    (buffer.into(), lines)
 }
 
 /// Finds where the line with this position would begin: right after the last line with a smaller one.
@@ -319,19 +341,19 @@ pub(crate) fn last(segment: &Segment, name: &str, end: u64) -> std::io::Result<A
     let mut size = GLIMPSE;
     loop {
         let from = start.max(end.saturating_sub(size));
-        let buffer = Bytes::from(read_range(file, from, end)?);
+        let buffer = read_range(file, from, end)?;
         let mut skip = 0;
         if from > start {
             skip = memchr::memchr(b'\n', &buffer).map_or(buffer.len(), |newline| newline + 1);
         }
         let mut found = Assembler::new(name.to_owned(), None, from + skip as u64);
-        let mut at = skip;
-        for newline in memchr::memchr_iter(b'\n', &buffer[skip..]) {
-            found.take(buffer.slice(at..skip + newline), from + at as u64);
-            at = skip + newline + 1;
-        }
-        if at < buffer.len() {
-            found.take_unterminated(buffer.slice(at..), from + at as u64);
+        let (buffer, lines) = open_lines(buffer, skip);
+        for (range, opened) in lines {
+            let (offset, whole) = (from + range.start as u64, range.end < buffer.len());
+            match whole {
+                true => found.take(buffer.slice(range), opened, offset),
+                false => found.take_unterminated(buffer.slice(range), opened, offset),
+            }
         }
         // A crash can have kept any part of the last write from the disk, so all of it is looked at.
         let (first, last) = (found.lines.first(), found.lines.last());
