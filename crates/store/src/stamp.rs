@@ -202,8 +202,9 @@ fn parse_stamp(bytes: &[u8]) -> Result<(Stamp, usize), Flaw> {
     let window = bytes.len().saturating_sub(LONGEST);
     let found = memchr::memmem::rfind(&bytes[window..], OPENING).ok_or(Flaw::Unstamped)?;
     let member = window + found;
-    let text =
-        std::str::from_utf8(&bytes[member + OPENING.len()..bytes.len() - 2]).map_err(|_| Flaw::Unstamped)?;
+    // The quote that ends the line may be the one that the opening ends with: `…"_rt":"}`.
+    let text = bytes.get(member + OPENING.len()..bytes.len() - 2).ok_or(Flaw::Unstamped)?;
+    let text = std::str::from_utf8(text).map_err(|_| Flaw::Unstamped)?;
     let fields: Vec<&str> = text.split(' ').collect();
     if fields.len() != 9 {
         let newer = fields.len() > 1 && fields[0].parse::<u32>().is_ok_and(|version| version > 1);
@@ -283,6 +284,13 @@ mod tests {
             let twice = Line::new(&line.entry_of_whole(), stamp());
             assert_eq!(twice.body(), line.as_bytes());
         }
+    }
+
+    #[test]
+    fn a_line_that_ends_where_a_stamp_would_begin_is_no_record() {
+        // Once, this was a panic, and with one such line in a log nobody could read any of it.
+        let line = Bytes::from_static(br#"{"text":"cut off here","_rt":"}"#);
+        assert_eq!(Line::parse(line), Err(Flaw::Unstamped));
     }
 
     #[test]
