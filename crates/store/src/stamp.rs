@@ -23,6 +23,9 @@ const CHECKSUM_TAIL: usize = 10;
 /// The longest stamp there can be: six numbers of 20 digits, an id of 256 and what stands between them.
 const LONGEST: usize = 512;
 
+/// The largest number in a stamp: what every JSON reader takes for exact.
+const LARGEST: u64 = (1 << 53) - 1;
+
 /// What a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -229,14 +232,19 @@ fn parse_stamp(bytes: &[u8]) -> Result<(Stamp, usize), Flaw> {
 
 fn read_fields(fields: &[&str]) -> Option<Stamp> {
     Some(Stamp {
-        position: fields[1].parse().ok()?,
-        parent: if fields[2] == "-" { None } else { Some(fields[2].parse().ok()?) },
-        depth: fields[3].parse().ok()?,
+        position: number(fields[1])?,
+        parent: if fields[2] == "-" { None } else { Some(number(fields[2])?) },
+        depth: number(fields[3])?,
         kind: Kind::of_letter(fields[4])?,
         id: EntryId::from_str(fields[5]).ok()?,
-        left: fields[6].parse().ok()?,
-        unsettled: fields[7].parse().ok()?,
+        left: number(fields[6])?,
+        unsettled: number(fields[7])?,
     })
+}
+
+/// Reads a number of a stamp. One that no log can have reached is none of ours, and so no sum of two overflows.
+fn number(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|number| *number <= LARGEST)
 }
 
 fn is_empty_object(body: &[u8]) -> bool {

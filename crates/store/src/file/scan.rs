@@ -265,7 +265,7 @@ pub(crate) fn scan(
 /// Positions ascend with offsets, so no index is needed: each probe reads one line.
 pub(crate) fn locate(file: &dyn DiskFile, start: u64, end: u64, position: Position) -> std::io::Result<u64> {
     let (mut low, mut high) = (start, end);
-    while high - low > GLIMPSE {
+    while high.saturating_sub(low) > GLIMPSE {
         let middle = low + (high - low) / 2;
         match first_line_from(file, middle, high)? {
             Some((line_end, found)) if found < position => low = line_end,
