@@ -315,7 +315,7 @@ impl LogFile {
 
     /// Leaves a file that nothing may be added to, and writes every record since its last synced block to a new one.
     fn next_segment(&mut self) -> Result<()> {
-        let number = segment::highest(&*self.disk, &self.folder, self.name)? + 1;
+        let number = segment::next_number(&*self.disk, &self.folder, self.name)?;
         let path = segment::path(&self.folder, self.name, number);
         if let Some(end) = self.unfinished {
             self.retain_from_disk(end, end)?;

@@ -1,11 +1,28 @@
 //! What fuzzing found, told as facts: the inputs themselves are in `fuzz/corpus`.
 
-use rethread_store::{Entry, Kind, Line, Session, Stamp};
+use std::sync::Arc;
 
-use crate::kit::{Home, conversation, entry_id, message, run};
+use rethread_store::{Entry, FileBackend, Kind, Line, Mode, Options, Session, Stamp, Store};
+
+use crate::faulty_disk::{Fault, FaultyDisk};
+use crate::kit::{Home, chain_of, conversation, entry_id, message, run};
 
 fn appended(session: &Session, entry: Entry) -> u64 {
     run(async { session.append(entry).await.unwrap().await }).unwrap().records[0].position
+}
+
+/// A session of eight messages in two files: a sync failed in the middle.
+fn in_two_files(home: &Home) -> Session {
+    let disk = FaultyDisk::default();
+    let store = Store::new(FileBackend::on(Arc::new(disk.clone()), home.root()), Options::default());
+    let session = conversation(&store, "s", 4);
+    disk.set(Fault::Sync(1));
+    for n in 5..=8 {
+        appended(&session, message(n));
+    }
+    store.close().unwrap();
+    assert!(home.session_folder(session.id()).join("messages.1.jsonl").try_exists().unwrap());
+    run(home.open().open(session.id())).unwrap()
 }
 
 #[test]
@@ -51,4 +68,39 @@ fn a_stray_position_makes_no_index_that_fits_into_no_memory() {
     let index = std::fs::metadata(home.session_folder(session.id()).join("messages.index")).unwrap();
     assert!(index.len() < 1 << 20, "{} bytes", index.len());
     assert_eq!(run(session.messages_up_to(&id)).unwrap().records.last().unwrap().position, 1 << 38);
+}
+
+#[test]
+fn every_flipped_byte_of_every_file_of_a_log_is_found() {
+    let home = Home::new();
+    let session = in_two_files(&home);
+    let newest = home.session_folder(session.id()).join("messages.1.jsonl");
+    std::fs::remove_file(home.session_folder(session.id()).join("metadata.json")).unwrap();
+    let whole = std::fs::read(&newest).unwrap();
+    for at in 0..whole.len() {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 4;
+        std::fs::write(&newest, &flipped).unwrap();
+        let store = home.open();
+        assert!(!run(store.verify(session.id())).unwrap().is_ok(), "byte {at}");
+    }
+}
+
+#[test]
+fn a_segment_without_its_header_is_a_gap_and_a_repair_brings_its_records_back() {
+    // Once, it was passed by in silence: the log ended before it, and a repair removed it.
+    let home = Home::new();
+    let session = in_two_files(&home);
+    let newest = home.session_folder(session.id()).join("messages.1.jsonl");
+    std::fs::remove_file(home.session_folder(session.id()).join("metadata.json")).unwrap();
+    let mut bytes = std::fs::read(&newest).unwrap();
+    bytes[20] ^= 1;
+    std::fs::write(&newest, &bytes).unwrap();
+    let store = home.open();
+    assert!(!run(session.messages()).unwrap().gaps.is_empty(), "not just a shorter history");
+    let done = run(store.repair(session.id(), Mode::Apply)).unwrap();
+    assert_eq!(done.after.unwrap().problems, []);
+    assert_eq!(chain_of(&session), "u1 u2 u3 u4 u5 u6 u7 u8");
+    let backup = done.rewrites[0].1.backup.clone().unwrap();
+    assert_eq!(std::fs::read(backup.join("messages.1.jsonl")).unwrap(), bytes, "as it was");
 }
