@@ -93,7 +93,13 @@ impl LogFile {
         let Some(newest) = segments.last() else {
             return Ok(log);
         };
-        let tail = scan::last(newest, &name, stat.length).map_err(Error::io("read", &log.path))?;
+        let mut tail = scan::last(newest, &name, stat.length).map_err(Error::io("read", &log.path))?;
+        if log.index.reaches_beyond(tail.next().unwrap_or(first)) {
+            // The log was longer once, or old lines stand behind newer ones: then its end says too little, and what
+            // was added at a position that is taken would never be read.
+            tail = scan::whole(newest, &name, stat.length).map_err(Error::io("read", &log.path))?;
+            log.index.cut(tail.next().unwrap_or(first));
+        }
         log.next = tail.next().unwrap_or(first);
         log.set_aside(&tail, found, quarantine)?;
         log.retain_from_disk(stat.length, stat.length)?;

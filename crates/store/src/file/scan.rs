@@ -313,6 +313,25 @@ fn first_line_from(file: &dyn DiskFile, from: u64, end: u64) -> std::io::Result<
     }
 }
 
+/// Reads a segment from its beginning, and keeps its last record: slow, and not led astray by lines that are out of place.
+pub(crate) fn whole(segment: &Segment, name: &str, end: u64) -> std::io::Result<Assembler> {
+    let mut found = Assembler::new(name.to_owned(), Some(segment.first), segment.start);
+    let mut at = segment.start;
+    loop {
+        let stopped = scan(&*segment.file, at, end, STRIDE as usize, &mut found)?;
+        if stopped == at || stopped >= end {
+            break;
+        }
+        at = stopped;
+        found.lines.drain(..found.lines.len().saturating_sub(1));
+        found.size = 0;
+    }
+    if segment.end.is_none() {
+        found.conclude(end);
+    }
+    Ok(found)
+}
+
 /// Reads a segment from its end: the last whole record or group, and what lies after it.
 pub(crate) fn last(segment: &Segment, name: &str, end: u64) -> std::io::Result<Assembler> {
     let (file, start) = (&*segment.file, segment.start);

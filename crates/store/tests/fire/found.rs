@@ -104,3 +104,28 @@ fn a_segment_without_its_header_is_a_gap_and_a_repair_brings_its_records_back() 
     let backup = done.rewrites[0].1.backup.clone().unwrap();
     assert_eq!(std::fs::read(backup.join("messages.1.jsonl")).unwrap(), bytes, "as it was");
 }
+
+#[test]
+fn what_is_added_behind_an_older_copy_of_the_log_can_be_read() {
+    // Once, only the end was looked at, and the new record got a position that was taken.
+    let home = Home::new();
+    let store = home.open();
+    let session = conversation(&store, "s", 0);
+    for n in 1..=200 {
+        let text = "x".repeat(400);
+        appended(
+            &session,
+            Entry::parse(format!(r#"{{"uuid":"u{n}","role":"user","content":"{text}"}}"#)).unwrap(),
+        );
+    }
+    store.close().unwrap();
+    let whole = std::fs::read(home.log(session.id())).unwrap();
+    for older in [150, 70] {
+        let copy: Vec<u8> =
+            whole.split_inclusive(|byte| *byte == b'\n').take(older).flatten().copied().collect();
+        std::fs::write(home.log(session.id()), [&whole[..], &copy].concat()).unwrap();
+        let session = run(home.open().open(session.id())).unwrap();
+        assert_eq!(appended(&session, message(999)), 201, "{older} lines");
+        assert!(chain_of(&session).ends_with(" u200 u999"), "{older} lines: {}", chain_of(&session));
+    }
+}
