@@ -70,7 +70,8 @@ fn show(records: &[Stored]) -> String {
 /// A record's two ends: which one it is, and its stamp.
 fn show_one((_, bytes): &Stored) -> String {
     let text = String::from_utf8_lossy(bytes);
-    let (start, end): (String, String) = (text.chars().take(30).collect(), text.chars().rev().take(50).collect());
+    let (start, end): (String, String) =
+        (text.chars().take(30).collect(), text.chars().rev().take(50).collect());
     format!("{start}…{} ({} bytes)", end.chars().rev().collect::<String>(), bytes.len())
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use rethread_store::{Entry, FileBackend, Kind, Line, Mode, Options, Session, Stamp, Store};
+use rethread_store::{Entry, Error, FileBackend, Kind, Line, Mode, Options, Session, Stamp, Store};
 
 use crate::faulty_disk::{Fault, FaultyDisk};
-use crate::kit::{Home, chain_of, conversation, entry_id, message, run};
+use crate::kit::{Home, chain_of, conversation, entry_id, message, run, session_id};
 
 fn appended(session: &Session, entry: Entry) -> u64 {
     run(async { session.append(entry).await.unwrap().await }).unwrap().records[0].position
@@ -128,4 +128,24 @@ fn what_is_added_behind_an_older_copy_of_the_log_can_be_read() {
         assert_eq!(appended(&session, message(999)), 201, "{older} lines");
         assert!(chain_of(&session).ends_with(" u200 u999"), "{older} lines: {}", chain_of(&session));
     }
+}
+
+#[test]
+fn a_bundle_of_a_fork_without_what_it_inherits_is_refused() {
+    // Once, it came in, and as many entries as its first record claimed were lost: exporting it again never ended.
+    let home = Home::new();
+    let parent = conversation(&home.open(), "s", 2);
+    let fork = run(parent.fork(Default::default())).unwrap();
+    let mut bundle = Vec::new();
+    run(home.open().export(fork.id(), &mut bundle)).unwrap();
+    let text = String::from_utf8(bundle).unwrap();
+    let kept: Vec<&str> = text.lines().filter(|line| !line.contains("inherited")).collect();
+    let content: String = kept[..kept.len() - 1].iter().map(|line| format!("{line}\n")).collect();
+    let hash = rethread_store::BlobId::of(content.as_bytes());
+    let records = kept.len() - 2;
+    let path = home.folder.path().join("bundle");
+    let sealed = format!("{content}{{\"end\":true,\"records\":{records},\"sha256\":\"{hash}\"}}\n");
+    std::fs::write(&path, sealed).unwrap();
+    let refused = run(home.open().import_bundle(&path, Some(session_id("copy"))));
+    assert!(matches!(refused, Err(Error::BadImport { .. })), "{refused:?}");
 }
