@@ -29,14 +29,15 @@ fn sound(bytes: &[u8]) {
 /// Stamps an entry that may be anything: the caller's bytes come back exactly, and the line is still one JSON object.
 pub fn entry(data: &[u8]) {
     let mut choices = Choices::new(data);
+    let number = |choices: &mut Choices| choices.number() & ((1 << 53) - 1);
     let stamp = Stamp {
-        position: choices.number(),
-        parent: choices.coin().then(|| choices.number()),
-        depth: choices.number(),
+        position: number(&mut choices),
+        parent: choices.coin().then(|| number(&mut choices)),
+        depth: number(&mut choices),
         kind: [Kind::Entry, Kind::Note, Kind::Copy][choices.below(3)],
         id: "e".repeat(choices.below(256) + 1).parse().expect("an id"),
-        left: choices.number(),
-        unsettled: choices.number(),
+        left: number(&mut choices),
+        unsettled: number(&mut choices),
     };
     let Ok(entry) = Entry::parse(Bytes::copy_from_slice(choices.rest())) else {
         return;

@@ -6,10 +6,11 @@ use rethread_store::{Entry, Kind, Line, Stamp};
 
 /// Looks at an entry that may be anything; its stamp, which is one more member of the same object, changes nothing.
 pub fn view(data: &[u8]) {
-    let seen = look(data);
+    drop(look(data));
     let Ok(entry) = Entry::parse(Bytes::copy_from_slice(data)) else {
         return;
     };
+    let seen = look(entry.as_bytes());
     let id = entry.id().clone();
     let stamp =
         Stamp { position: 3, parent: Some(2), depth: 3, kind: Kind::Entry, id, left: 0, unsettled: 0 };

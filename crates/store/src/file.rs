@@ -26,6 +26,7 @@ use bytes::Bytes;
 use self::disk::look;
 pub use self::disk::{Disk, DiskFile, Open, RealDisk, Stat};
 use self::folder::Folder;
+use self::index::Slots;
 use self::read::Bookmark;
 use crate::backend::{
     Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Known, Listed, LogKey,
@@ -134,6 +135,22 @@ impl FileBackend {
         let folder = self.session_path(&log.session);
         let (chunk, _) = read::read(&*self.disk, &folder, log.name, From::Position(position), 1, None)?;
         Ok(chunk.lines.into_iter().find(|line| line.stamp().position == position))
+    }
+
+    /// Returns the newest position of an entry, from some position on, without an index.
+    fn search(&self, log: &LogKey, id: &EntryId, mut from: Position) -> Result<Option<Position>> {
+        let folder = self.session_path(&log.session);
+        let (mut found, mut bookmark) = (None, None);
+        loop {
+            let (chunk, mark) =
+                read::read(&*self.disk, &folder, log.name, From::Position(from), 1 << 20, bookmark)?;
+            let hit = chunk.lines.iter().rev().find(|line| line.stamp().id == *id);
+            found = hit.map(|line| line.stamp().position).or(found);
+            if chunk.next == from {
+                return Ok(found);
+            }
+            (from, bookmark) = (chunk.next, mark);
+        }
     }
 
     fn list_sessions(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
@@ -341,22 +358,16 @@ impl Backend for FileBackend {
 
     async fn find(&self, log: &LogKey, id: &EntryId) -> Result<Option<Position>> {
         let folder = self.session_path(&log.session);
-        for position in index::candidates(&*self.disk, &folder, log.name, id) {
+        let slots = Slots::read(&*self.disk, &folder, log.name);
+        for position in slots.candidates(id) {
             if self.read_one(log, position)?.is_some_and(|line| line.stamp().id == *id) {
-                return Ok(Some(position));
+                let unknown = slots.unknown_after(position);
+                let (last, _) = read::read(&*self.disk, &folder, log.name, From::Last, 1, None)?;
+                let newer = if unknown < last.next { self.search(log, id, unknown)? } else { None };
+                return Ok(newer.or(Some(position)));
             }
         }
-        let (mut found, mut from, mut bookmark) = (None, 0, None);
-        loop {
-            let (chunk, mark) =
-                read::read(&*self.disk, &folder, log.name, From::Position(from), 1 << 20, bookmark)?;
-            let hit = chunk.lines.iter().rev().find(|line| line.stamp().id == *id);
-            found = hit.map(|line| line.stamp().position).or(found);
-            if chunk.next == from {
-                return Ok(found);
-            }
-            (from, bookmark) = (chunk.next, mark);
-        }
+        self.search(log, id, 0)
     }
 
     async fn stat(&self, session: &SessionId) -> Result<Option<Listed>> {

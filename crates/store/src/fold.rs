@@ -234,7 +234,7 @@ impl Fold {
             Note::Materialized { end, count, .. } => {
                 self.copied_to = end;
                 if self.origin.take().is_some() {
-                    self.metadata.entry_count += count;
+                    self.metadata.entry_count = self.metadata.entry_count.saturating_add(count);
                 }
             }
             Note::Leaf { .. } | Note::Lost { .. } | Note::Other => {}

@@ -182,7 +182,7 @@ impl Store {
         if fold.purging {
             return Ok(None);
         }
-        if reached.is_none_or(|reached| fold.next >= reached + STALE) {
+        if reached.is_none_or(|reached| fold.next >= reached.saturating_add(STALE)) {
             // Only a cache; on a read-only disk everybody reads the log instead.
             let _ = self.cache_metadata(session).await;
         }

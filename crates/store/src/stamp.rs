@@ -25,6 +25,9 @@ const CHECKSUM_TAIL: usize = 10;
 /// The longest stamp there can be: six numbers of 20 digits, an id of 256 and what stands between them.
 const LONGEST: usize = 512;
 
+/// The largest number in a stamp: what every JSON reader takes for exact.
+const LARGEST: u64 = (1 << 53) - 1;
+
 /// What a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -252,8 +255,9 @@ fn parse_stamp(bytes: &[u8]) -> Result<(Stamp, usize), Flaw> {
     let window = bytes.len().saturating_sub(LONGEST);
     let found = memchr::memmem::rfind(&bytes[window..], OPENING).ok_or(Flaw::Unstamped)?;
     let member = window + found;
-    let text =
-        std::str::from_utf8(&bytes[member + OPENING.len()..bytes.len() - 2]).map_err(|_| Flaw::Unstamped)?;
+    // The quote that ends the line may be the one that the opening ends with: `…"_rt":"}`.
+    let text = bytes.get(member + OPENING.len()..bytes.len() - 2).ok_or(Flaw::Unstamped)?;
+    let text = std::str::from_utf8(text).map_err(|_| Flaw::Unstamped)?;
     let (mut fields, mut count) = ([""; FIELDS], 0);
     for field in text.split(' ') {
         if let Some(slot) = fields.get_mut(count) {
@@ -284,14 +288,19 @@ fn parse_stamp(bytes: &[u8]) -> Result<(Stamp, usize), Flaw> {
 
 fn read_fields(fields: &[&str; FIELDS]) -> Option<Stamp> {
     Some(Stamp {
-        position: fields[1].parse().ok()?,
-        parent: if fields[2] == "-" { None } else { Some(fields[2].parse().ok()?) },
-        depth: fields[3].parse().ok()?,
+        position: number(fields[1])?,
+        parent: if fields[2] == "-" { None } else { Some(number(fields[2])?) },
+        depth: number(fields[3])?,
         kind: Kind::of_letter(fields[4])?,
         id: EntryId::from_str(fields[5]).ok()?,
-        left: fields[6].parse().ok()?,
-        unsettled: fields[7].parse().ok()?,
+        left: number(fields[6])?,
+        unsettled: number(fields[7])?,
     })
+}
+
+/// Reads a number of a stamp. One that no log can have reached is none of ours, and so no sum of two overflows.
+fn number(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|number| *number <= LARGEST)
 }
 
 fn is_empty_object(body: &[u8]) -> bool {
@@ -343,6 +352,13 @@ mod tests {
             let twice = Line::new(&line.entry_of_whole(), stamp());
             assert_eq!(twice.body(), line.as_bytes());
         }
+    }
+
+    #[test]
+    fn a_line_that_ends_where_a_stamp_would_begin_is_no_record() {
+        // Once, this was a panic, and with one such line in a log nobody could read any of it.
+        let line = Bytes::from_static(br#"{"text":"cut off here","_rt":"}"#);
+        assert_eq!(Line::parse(line), Err(Flaw::Unstamped));
     }
 
     #[test]

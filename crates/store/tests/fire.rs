@@ -6,6 +6,7 @@ mod crash;
 mod crash_states;
 mod disk_errors;
 pub(crate) mod effort;
+mod found;
 mod ledger;
 mod model;
 mod replay;

@@ -93,7 +93,13 @@ impl LogFile {
         let Some(newest) = segments.last() else {
             return Ok(log);
         };
-        let tail = scan::last(newest, &name, stat.length).map_err(Error::io("read", &log.path))?;
+        let mut tail = scan::last(newest, &name, stat.length).map_err(Error::io("read", &log.path))?;
+        if log.index.reaches_beyond(tail.next().unwrap_or(first)) {
+            // The log was longer once, or old lines stand behind newer ones: then its end says too little, and what
+            // was added at a position that is taken would never be read.
+            tail = scan::whole(newest, &name, stat.length).map_err(Error::io("read", &log.path))?;
+            log.index.cut(tail.next().unwrap_or(first));
+        }
         log.next = tail.next().unwrap_or(first);
         log.set_aside(&tail, found, quarantine)?;
         log.retain_from_disk(stat.length, stat.length)?;
@@ -315,7 +321,7 @@ impl LogFile {
 
     /// Leaves a file that nothing may be added to, and writes every record since its last synced block to a new one.
     fn next_segment(&mut self) -> Result<()> {
-        let number = segment::highest(&*self.disk, &self.folder, self.name)? + 1;
+        let number = segment::next_number(&*self.disk, &self.folder, self.name)?;
         let path = segment::path(&self.folder, self.name, number);
         if let Some(end) = self.unfinished {
             self.retain_from_disk(end, end)?;

@@ -287,7 +287,7 @@ fn open_lines(mut buffer: Vec<u8>, start: usize) -> (Bytes, Vec<OpenedLine>) {
 /// Positions ascend with offsets, so no index is needed: each probe reads one line.
 pub(crate) fn locate(file: &dyn DiskFile, start: u64, end: u64, position: Position) -> std::io::Result<u64> {
     let (mut low, mut high) = (start, end);
-    while high - low > GLIMPSE {
+    while high.saturating_sub(low) > GLIMPSE {
         let middle = low + (high - low) / 2;
         match first_line_from(file, middle, high)? {
             Some((line_end, found)) if found < position => low = line_end,
@@ -333,6 +333,25 @@ fn first_line_from(file: &dyn DiskFile, from: u64, end: u64) -> std::io::Result<
         }
         size *= 4;
     }
+}
+
+/// Reads a segment from its beginning, and keeps its last record: slow, and not led astray by lines that are out of place.
+pub(crate) fn whole(segment: &Segment, name: &str, end: u64) -> std::io::Result<Assembler> {
+    let mut found = Assembler::new(name.to_owned(), Some(segment.first), segment.start);
+    let mut at = segment.start;
+    loop {
+        let stopped = scan(&*segment.file, at, end, STRIDE as usize, &mut found)?;
+        if stopped == at || stopped >= end {
+            break;
+        }
+        at = stopped;
+        found.lines.drain(..found.lines.len().saturating_sub(1));
+        found.size = 0;
+    }
+    if segment.end.is_none() {
+        found.conclude(end);
+    }
+    Ok(found)
 }
 
 /// Reads a segment from its end: the last whole record or group, and what lies after it.
