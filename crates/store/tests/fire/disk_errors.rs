@@ -21,7 +21,9 @@ fn script(run: &mut Run) {
     run.create("a");
     run.append("a");
     run.append_and_rename("a", "one");
+    run.fail_next_sync();
     run.batch("a", &[40, 3_000, 5_000]);
+    run.append("a");
     run.fork("a", 1, "b");
     run.rename("b", "two");
     run.append_transcript("a");
@@ -46,8 +48,7 @@ fn run_with(fault: Fault, seed: u64) -> (u64, Run) {
     run.under_fault = true;
     disk.set(fault);
     script(&mut run);
-    let seen = disk.clear();
-    (seen, run)
+    (disk.clear(), run)
 }
 
 /// Every fault that the script can meet.

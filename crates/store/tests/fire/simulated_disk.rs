@@ -43,7 +43,7 @@ struct State {
     processes: u64,
     dead: HashSet<u64>,
     handles: u64,
-    armed: Option<Armed>,
+    armed: Vec<Armed>,
     /// The last call that failed.
     struck: Option<String>,
     watcher: Option<Watcher>,
@@ -88,7 +88,7 @@ impl SimulatedDisk {
             processes: 0,
             dead: HashSet::new(),
             handles: 0,
-            armed: None,
+            armed: Vec::new(),
             struck: None,
             watcher: None,
             gated: false,
@@ -121,12 +121,13 @@ impl SimulatedDisk {
 
     /// Lets some call of this process fail.
     pub(crate) fn set(&self, fault: Fault) {
-        self.state().armed = Some(Armed::new(fault, self.process));
+        self.state().armed.push(Armed::new(fault, self.process));
     }
 
-    /// Ends the failure. Returns how many calls it concerned.
+    /// Ends all failures. Returns how many calls the first of them concerned.
     pub(crate) fn clear(&self) -> u64 {
-        self.state().armed.take().map_or(0, |armed| armed.seen)
+        let ended = std::mem::take(&mut self.state().armed);
+        ended.first().map_or(0, |armed| armed.seen)
     }
 
     /// Says which call failed last.
@@ -193,8 +194,8 @@ impl SimulatedDisk {
             state.tell(|| format!("{call:?} {}", path.display()));
         }
         let mut fate = Fate::Done;
-        if let Some(armed) = state.armed.as_mut().filter(|armed| armed.process == self.process) {
-            fate = armed.strikes(call);
+        for armed in state.armed.iter_mut().filter(|armed| armed.process == self.process) {
+            fate = if fate == Fate::Done { armed.strikes(call) } else { fate };
         }
         if fate != Fate::Done {
             state.struck = Some(format!("{fate:?} at {call:?} {}", path.display()));
