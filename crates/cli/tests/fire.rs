@@ -17,4 +17,5 @@ mod side_by_side;
 mod strace;
 mod syscalls;
 mod template;
+mod torn_write;
 mod world;
