@@ -6,6 +6,8 @@
 pub(crate) mod effort;
 
 mod appender;
+mod crowd;
+mod frozen;
 mod full_disk;
 mod kill;
 mod late_data;
