@@ -6,6 +6,7 @@
 pub(crate) mod effort;
 
 mod appender;
+mod clock;
 mod crowd;
 mod frozen;
 mod full_disk;
