@@ -6,6 +6,9 @@
 pub(crate) mod effort;
 
 mod appender;
+mod clock;
+mod crowd;
+mod frozen;
 mod full_disk;
 mod kill;
 mod late_data;
@@ -17,4 +20,5 @@ mod side_by_side;
 mod strace;
 mod syscalls;
 mod template;
+mod torn_write;
 mod world;

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 pub(crate) struct Home {
     folder: TempDir,
     store: PathBuf,
+    variables: Vec<(String, String)>,
 }
 
 /// What the program said, and how it ended.
@@ -26,13 +27,22 @@ pub(crate) struct Said {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), store: "store".into() }
+        Self::within(tempfile::tempdir().unwrap())
     }
 
     /// A home in memory, where a sync costs nothing; on disk if there is no such place.
     pub(crate) fn in_memory() -> Self {
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-        Self { folder, store: "store".into() }
+        Self::within(folder)
+    }
+
+    fn within(folder: TempDir) -> Self {
+        Self { folder, store: "store".into(), variables: Vec::new() }
+    }
+
+    /// Sets what the program's environment has from now on.
+    pub(crate) fn set<const N: usize>(&mut self, variables: [(&str, &str); N]) {
+        self.variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     }
 
     /// Has its store at another place in this home from now on.
@@ -65,6 +75,7 @@ impl Home {
         command.args(line).current_dir(self.path());
         command.env_remove("XDG_DATA_HOME").env_remove("NO_COLOR");
         command.env("HOME", self.path()).env("RETHREAD_HOME", self.store());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

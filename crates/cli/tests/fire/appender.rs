@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::ledger::Run;
 
 /// How lines are handed over.
@@ -59,6 +61,10 @@ impl Appender {
         Self { child, acknowledged, reading: Some(reading), complaining: Some(complaining) }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn acknowledged(&self) -> usize {
         self.acknowledged.load(Ordering::SeqCst)
     }
@@ -74,6 +80,11 @@ impl Appender {
     /// Returns whether it has said its last word.
     pub(crate) fn has_ended(&self) -> bool {
         self.reading.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        // One that has ended needs none.
+        let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
     pub(crate) fn kill(mut self) -> Ended {

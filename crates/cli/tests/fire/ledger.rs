@@ -69,6 +69,14 @@ impl Ledger {
         Self { session: session.to_owned(), ..self }
     }
 
+    pub(crate) fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    pub(crate) fn acknowledged(&self) -> usize {
+        self.runs.values().map(|run| run.acknowledged.len()).sum()
+    }
+
     pub(crate) fn add(&mut self, run: Run) {
         self.runs.insert(run.name.clone(), run);
     }
