@@ -1,5 +1,6 @@
 //! Every fault that can be put in on purpose is found by a test: a suite that cannot fail proves nothing.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -132,5 +133,30 @@ fn catch(defect: &str, test: &str) -> Result<(), &'static str> {
             }
             None => std::thread::sleep(Duration::from_millis(10)),
         }
+    }
+}
+
+#[test]
+fn every_test_that_the_proof_names_is_one() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let sources = ["store/tests", "cli/tests"].map(|tests| crate::kit::tree(&crates.join(tests)));
+    let mut tests = std::collections::HashSet::new();
+    for (path, bytes) in
+        sources.iter().flatten().filter(|(path, _)| path.extension().is_some_and(|it| it == "rs"))
+    {
+        let (module, text) = (path.file_stem().unwrap().to_str().unwrap(), String::from_utf8_lossy(bytes));
+        for (_, after) in text.match_indices("#[test]").map(|(at, found)| text[at..].split_at(found.len())) {
+            let name = after.split_once("fn ").and_then(|(_, rest)| rest.split_once('(')).unwrap().0;
+            tests.insert(format!("{module}::{name}"));
+        }
+    }
+    let proof = include_str!("../../../docs/proof.md");
+    let named: Vec<&str> =
+        proof.split('`').filter(|text| text.contains("::") && !text.contains(' ')).collect();
+    assert!(named.len() > 50, "{named:?}");
+    for name in named {
+        let (modules, test) = name.rsplit_once("::").unwrap();
+        let module = modules.rsplit("::").next().unwrap();
+        assert!(tests.contains(&format!("{module}::{test}")), "docs/proof.md names {name}, which is no test");
     }
 }
