@@ -47,7 +47,7 @@ const CAUGHT: &[(&str, &str)] = &[
         "promises::failing_disk::d10_every_flipped_missing_doubled_glued_or_foreign_line_is_found",
     ),
     ("BelieveTheCache", "promises::d14_cached_metadata_of_another_log_is_not_believed"),
-    ("RenameBeforeSync", "promises::d14_documents_are_replaced_whole_and_metadata_is_rebuilt_from_the_log"),
+    ("RenameBeforeSync", "fire::crash_states::a_crash_of_the_machine_at_any_call_keeps_every_promise"),
     ("ReplaceInPlace", "promises::d14_documents_are_replaced_whole_and_metadata_is_rebuilt_from_the_log"),
     (
         "ForgetTheUnheard",
