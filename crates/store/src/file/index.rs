@@ -44,14 +44,6 @@ impl Index {
         self.file.as_ref().and_then(|file| file.stat().ok()).is_some_and(|stat| stat.length / SLOT > next)
     }
 
-    /// Forgets the slots of positions that the log does not have.
-    pub(crate) fn cut(&self, next: Position) {
-        if let (Some(file), true) = (&self.file, self.reaches_beyond(next)) {
-            // Should that fail, the next one to open the log looks through it once more.
-            let _ = file.truncate(next * SLOT);
-        }
-    }
-
     /// Adds the slots it lacks, from the log itself.
     pub(crate) fn catch_up(&mut self, segments: &[Segment], next: Position) -> Result<()> {
         let Some(stat) = self.file.as_ref().and_then(|file| file.stat().ok()) else {

@@ -98,7 +98,6 @@ impl LogFile {
             // The log was longer once, or old lines stand behind newer ones: then its end says too little, and what
             // was added at a position that is taken would never be read.
             tail = scan::whole(newest, &name, stat.length).map_err(Error::io("read", &log.path))?;
-            log.index.cut(tail.next().unwrap_or(first));
         }
         log.next = tail.next().unwrap_or(first);
         log.set_aside(&tail, found, quarantine)?;
