@@ -23,8 +23,7 @@ bench: ## Run the benchmarks; ONLY=name runs one
 
 # The same tests as in `make test`, with more time to find something.
 torture: ## Run the crash and fault tests for long; SECONDS_TOTAL=600
-	RETHREAD_TORTURE_SECONDS=$${SECONDS_TOTAL:-600} \
-		cargo test --release -p rethread-store --locked --test main fire:: -- --nocapture --test-threads 1
+	@scripts/torture $(ONLY)
 
 fuzz: ## Look for inputs that break a reader; SECONDS_TOTAL=300, TARGET=one
 	@scripts/fuzz

@@ -16,6 +16,7 @@ mod ledger;
 mod lying_sync;
 mod mounted;
 mod power;
+mod refusals;
 mod side_by_side;
 mod strace;
 mod syscalls;

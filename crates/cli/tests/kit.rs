@@ -69,8 +69,12 @@ impl Home {
 
     /// Returns the program, to be run by another one.
     pub(crate) fn through(&self, runner: &[&str], words: &[&str]) -> Command {
-        let program = env!("CARGO_BIN_EXE_rethread");
-        let mut line = runner.iter().copied().chain([program]).chain(words.iter().copied());
+        self.instead(&[runner, &[env!("CARGO_BIN_EXE_rethread")]].concat(), words)
+    }
+
+    /// Returns a program of the caller's, to be run in this home.
+    pub(crate) fn instead(&self, runner: &[&str], words: &[&str]) -> Command {
+        let mut line = runner.iter().chain(words).copied();
         let mut command = Command::new(line.next().unwrap());
         command.args(line).current_dir(self.path());
         command.env_remove("XDG_DATA_HOME").env_remove("NO_COLOR");

@@ -132,9 +132,12 @@ fn clearing_away_with_a_wrong_clock_takes_nothing_from_those_at_work() {
             while !cleaning.is_finished() {
                 let session = world.name("s");
                 let said = world.act(&home, Verb::New, &session, "");
-                assert_eq!(said.code, 0, "{}", said.err);
-                append(&home, &mut world, &session);
-                append(&home, &mut world, &session);
+                // A folder without a record looks old to it, and may go before its first record comes.
+                assert!(said.code == 0 || said.err.starts_with("error: cannot "), "{}", said.err);
+                if said.code == 0 {
+                    append(&home, &mut world, &session);
+                    append(&home, &mut world, &session);
+                }
             }
         });
         world.check(&home);
