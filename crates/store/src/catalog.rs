@@ -76,9 +76,9 @@ impl<'a> Catalog<'a> {
             .filter(|row| row.name == listed.name && row.change == listed.change && !row.change.is_empty())
     }
 
-    /// Returns whether so much has changed that the next listing gains from a new catalog.
-    pub(crate) fn is_stale(&self, fresh: usize, found: usize) -> bool {
-        fresh + self.rows.len().saturating_sub(found) > STALE + self.rows.len() / 64
+    /// Returns whether so many rows were not found, or are new, that the next listing gains from a new catalog.
+    pub(crate) fn is_stale(&self, found: usize, rows: usize) -> bool {
+        (self.rows.len() - found) + (rows - found) > STALE + self.rows.len() / 64
     }
 }
 

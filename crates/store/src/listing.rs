@@ -1,5 +1,7 @@
 //! Finding sessions: newest first, filtered, a page at a time.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use crate::backend::{Expect, Key, Listed, Space};
@@ -13,8 +15,8 @@ use crate::resume::Scope;
 use crate::session::Session;
 use crate::store::{Store, canonical, project_of};
 
-/// After how many records a cached fold is worth writing again.
-const STALE: u64 = 64;
+/// A log that was written to since may not be durable yet: what was learnt of it is not kept.
+const QUIET: Duration = Duration::from_secs(2);
 
 /// Which sessions to list. The default: those that a person started and did not put away.
 #[derive(Clone, Debug, Default)]
@@ -112,27 +114,31 @@ impl Store {
         let document = backend.get(&Key::catalog()).await?;
         let catalog =
             document.as_ref().map_or_else(Catalog::default, |document| Catalog::read(&document.bytes));
-        let (mut rows, mut fresh, mut from) = (Vec::with_capacity(everything.len()), 0, 0);
+        let (mut rows, mut fresh) = (Vec::with_capacity(everything.len()), Vec::new());
+        let (mut found, mut from) = (0, 0);
+        let quiet = Timestamp::now() - QUIET;
         for listed in everything {
             if let Some(row) = catalog.find(&listed, &mut from) {
                 rows.push(row.clone());
+                found += 1;
                 continue;
             }
             let Ok(session) = listed.name.parse::<SessionId>() else {
                 continue;
             };
             match self.read_listed(&session, &listed).await {
-                Ok(metadata) => rows.extend(Row::new(&listed, metadata.as_ref())),
+                Ok(metadata) if listed.modified < quiet => rows.extend(Row::new(&listed, metadata.as_ref())),
+                Ok(metadata) => fresh.extend(Row::new(&listed, metadata.as_ref())),
                 Err(error) => listing.unreadable.push((session, error)),
             }
-            fresh += 1;
         }
-        if catalog.is_stale(fresh, rows.len() - fresh.min(rows.len()))
+        if catalog.is_stale(found, rows.len())
             && let Some(document) = Catalog::to_document(rows.clone())
         {
             // Only a cache; on a read-only disk every listing looks for itself.
             let _ = backend.put(&Key::catalog(), &document, Expect::Any).await;
         }
+        rows.append(&mut fresh);
         rows.retain(|row| row.is_session() && wanted.may_admit(row));
         rows.sort_unstable_by(|one, other| {
             (other.updated_at, other.name()).cmp(&(one.updated_at, one.name()))
@@ -170,9 +176,7 @@ impl Store {
 
     async fn read_listed(&self, session: &SessionId, listed: &Listed) -> Result<Option<Metadata>> {
         let backend = &*self.inner.backend;
-        let cached = Fold::cached(backend, session).await?;
-        let reached = cached.as_ref().map(|fold| fold.next);
-        let fold = match cached {
+        let fold = match Fold::cached(backend, session).await? {
             Some(fold) if !listed.change.is_empty() && fold.change == listed.change => fold,
             _ => Fold::load(backend, session).await?,
         };
@@ -181,10 +185,6 @@ impl Store {
         }
         if fold.purging {
             return Ok(None);
-        }
-        if reached.is_none_or(|reached| fold.next >= reached.saturating_add(STALE)) {
-            // Only a cache; on a read-only disk everybody reads the log instead.
-            let _ = self.cache_metadata(session).await;
         }
         Ok(Some(fold.metadata(Some(listed.modified))))
     }

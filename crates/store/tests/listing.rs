@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use rethread_store::{FileBackend, Filter, Metadata, Options, Store};
 
@@ -19,6 +20,12 @@ fn many() -> (Home, Vec<Metadata>) {
         conversation(&store, &format!("s{n:02}"), 2);
     }
     store.close().unwrap();
+    // What was written just now may not be durable, and is not kept.
+    for n in 0..MANY {
+        let log =
+            std::fs::File::options().append(true).open(home.log(&session_id(&format!("s{n:02}")))).unwrap();
+        log.set_modified(SystemTime::now() - Duration::from_secs(3600 - n as u64)).unwrap();
+    }
     let listed = list(&home.open());
     assert_eq!(listed.len(), MANY);
     (home, listed)

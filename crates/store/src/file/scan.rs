@@ -14,6 +14,8 @@ use crate::stamp::{Flaw, Line, Opened};
 const STRIDE: u64 = 256 << 10;
 /// How much is read around a probe or from the end: a few lines of usual length.
 const GLIMPSE: u64 = 16 << 10;
+/// How much is read to find the next line: most are shorter.
+const PROBE: u64 = 8 << 10;
 
 /// Puts lines in order, holds back the records of an unfinished group, and names every damaged region.
 #[derive(Debug, Default)]
@@ -286,7 +288,14 @@ fn open_lines(mut buffer: Vec<u8>, start: usize) -> (Bytes, Vec<OpenedLine>) {
 ///
 /// Positions ascend with offsets, so no index is needed: each probe reads one line.
 pub(crate) fn locate(file: &dyn DiskFile, start: u64, end: u64, position: Position) -> std::io::Result<u64> {
-    let (mut low, mut high) = (start, end);
+    let (mut low, mut high, mut reach) = (start, end, 4 * GLIMPSE);
+    // Most of what is looked for is near the end.
+    while low == start && reach < end.saturating_sub(start) {
+        match first_line_from(file, end - reach, high)? {
+            Some((line_end, found)) if found < position => low = line_end,
+            _ => (high, reach) = (end - reach, reach * 4),
+        }
+    }
     while high.saturating_sub(low) > GLIMPSE {
         let middle = low + (high - low) / 2;
         match first_line_from(file, middle, high)? {
@@ -316,7 +325,7 @@ pub(crate) fn locate(file: &dyn DiskFile, start: u64, end: u64, position: Positi
 
 /// Returns the end and the position of the first whole line that begins after `from`.
 fn first_line_from(file: &dyn DiskFile, from: u64, end: u64) -> std::io::Result<Option<(u64, Position)>> {
-    let mut size = GLIMPSE;
+    let mut size = PROBE;
     loop {
         let buffer = Bytes::from(read_range(file, from, end.min(from + size))?);
         let mut start = None;
