@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use crate::area::Area;
 use crate::failure::Outcome;
 use crate::ground::Ground;
 use crate::row::Row;
@@ -16,21 +17,30 @@ pub(crate) struct Bench {
     pub(crate) scale: Scale,
     pub(crate) ground: Ground,
     area: &'static str,
-    results: PathBuf,
+    /// Where the rows go.
+    pub(crate) file: PathBuf,
 }
 
 impl Bench {
     /// Begins a run, in the build's own folder: that is on a real disk, and nobody minds what is left there.
-    pub(crate) fn new(area: &'static str, scale: Scale) -> Outcome<Self> {
+    ///
+    /// A quick or partial run does not replace the rows of a real one.
+    pub(crate) fn new(area: &Area, scale: Scale) -> Outcome<Self> {
         let program = std::env::current_exe()?;
         let target = program.ancestors().nth(2).ok_or("the program is in no build folder")?;
         let results = target.join("bench");
-        Ok(Self { scale, ground: Ground::beneath(&results)?, area, results })
+        let suffix = match (scale.judged, area.partial) {
+            (true, false) => "",
+            (true, true) => ".partial",
+            (false, _) => ".quick",
+        };
+        let file = results.join(format!("{}{suffix}.json", area.name));
+        Ok(Self { scale, ground: Ground::beneath(&results)?, area: area.name, file })
     }
 
     /// Writes the rows, one JSON object a line.
     pub(crate) fn keep(&self, rows: &[Row]) -> Outcome<()> {
-        let mut file = std::fs::File::create(self.file())?;
+        let mut file = std::fs::File::create(&self.file)?;
         for row in rows {
             let mut line = json!({ "area": self.area, "holds": row.holds() });
             if let (Some(line), serde_json::Value::Object(row)) =
@@ -41,12 +51,6 @@ impl Bench {
             writeln!(file, "{line}")?;
         }
         Ok(())
-    }
-
-    /// Returns where the rows are. A quick run does not replace a real one's.
-    pub(crate) fn file(&self) -> PathBuf {
-        let suffix = if self.scale.judged { "" } else { ".quick" };
-        self.results.join(format!("{}{suffix}.json", self.area))
     }
 
     /// Makes a folder that was never there before.

@@ -5,9 +5,13 @@ use std::path::Path;
 use crate::bar::Bar;
 use crate::bench::Bench;
 use crate::failure::Outcome;
+use crate::neighbours::{Neighbours, is_quiet};
 use crate::row::{Row, Unit};
 use crate::samples::Samples;
 use crate::ui::Progress;
+
+/// How many rounds make a median.
+const ENOUGH: usize = 7;
 
 type Work<'a> = Box<dyn FnMut(&Path) -> Outcome<f64> + 'a>;
 
@@ -22,7 +26,12 @@ struct Contestant<'a> {
     name: String,
     bar: Bar,
     work: Work<'a>,
-    samples: Samples,
+}
+
+/// Each contestant's figure, and which share of the processors others had meanwhile.
+struct Round {
+    figures: Vec<f64>,
+    others: f64,
 }
 
 impl<'a> Contest<'a> {
@@ -43,30 +52,53 @@ impl<'a> Contest<'a> {
         work: impl FnMut(&Path) -> Outcome<f64> + 'a,
     ) -> Self {
         let (name, work) = (name.into(), Box::new(work));
-        self.contestants.push(Contestant { name, bar, work, samples: Samples::default() });
+        self.contestants.push(Contestant { name, bar, work });
         self
     }
 
-    /// Runs every round, each begun by another contestant, and a first one that does not count.
-    pub(crate) fn run(mut self, bench: &Bench) -> Outcome<Row> {
-        let progress = Progress::begin(&self.what);
-        let count = self.contestants.len();
-        for round in 0..=bench.scale.rounds {
-            progress.round(round, bench.scale.rounds);
-            for turn in 0..count {
-                let contestant = &mut self.contestants[(round + turn) % count];
-                let folder = bench.fresh()?;
-                bench.ground.settle()?;
-                let figure = (contestant.work)(&folder)?;
-                if round > 0 {
-                    contestant.samples.push(figure);
-                }
-            }
+    /// Runs the usual number of rounds.
+    pub(crate) fn run(self, bench: &Bench) -> Outcome<Row> {
+        self.run_rounds(bench.scale.rounds, bench)
+    }
+
+    /// Runs some rounds, each begun by another contestant, and a first one that does not count.
+    ///
+    /// Where other programs disturb them there are up to twice as many, and if enough were quiet, only those count.
+    pub(crate) fn run_rounds(mut self, wanted: usize, bench: &Bench) -> Outcome<Row> {
+        let progress = Progress::begin(self.what.clone());
+        self.round(0, bench)?;
+        let (mut quiet, mut all) = (0, Vec::new());
+        while quiet < wanted && all.len() < 2 * wanted {
+            progress.round(quiet, wanted);
+            let round = self.round(all.len() + 1, bench)?;
+            quiet += usize::from(is_quiet(round.others));
+            all.push(round);
         }
         progress.end();
-        let mut contestants = self.contestants.into_iter();
-        let ours = contestants.next().map(|ours| ours.samples).unwrap_or_default();
-        let row = Row::new(self.what, self.unit, ours);
-        Ok(contestants.fold(row, |row, peer| row.against(peer.name, &peer.samples, peer.bar)))
+        if quiet >= wanted.min(ENOUGH) {
+            all.retain(|round| is_quiet(round.others));
+        }
+        Ok(self.row(&all))
+    }
+
+    fn round(&mut self, number: usize, bench: &Bench) -> Outcome<Round> {
+        let (neighbours, count) = (Neighbours::watch()?, self.contestants.len());
+        let mut figures = vec![f64::NAN; count];
+        for turn in 0..count {
+            let at = (number + turn) % count;
+            let folder = bench.fresh()?;
+            bench.ground.settle()?;
+            figures[at] = (self.contestants[at].work)(&folder)?;
+        }
+        let others = if self.unit.is_of_time() { neighbours.share()? } else { 0.0 };
+        Ok(Round { figures, others })
+    }
+
+    fn row(self, rounds: &[Round]) -> Row {
+        let figures = |at: usize| -> Samples { rounds.iter().map(|round| round.figures[at]).collect() };
+        let others: Samples = rounds.iter().map(|round| round.others).collect();
+        let row = Row::new(self.what, self.unit, figures(0)).disturbed(others.median());
+        let peers = self.contestants.into_iter().enumerate().skip(1);
+        peers.fold(row, |row, (at, peer)| row.against(peer.name, &figures(at), peer.bar))
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Outcome;
-use crate::store::{branching, listing, loading};
+use crate::store::{branching, killed_writer, listing, loading};
 
 /// What a process is asked to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -47,7 +47,9 @@ impl Errand {
             Errand::LastOfSqlite { folder, count } => branching::last_of_sqlite(&folder, count)?,
             Errand::Fork { root, session, at } => branching::fork(&root, &session, &at)?,
             Errand::Find { finder, root } => listing::find(finder, &root)?,
-            Errand::AppendUntilKilled { root, session } => listing::append_until_killed(&root, &session)?,
+            Errand::AppendUntilKilled { root, session } => {
+                killed_writer::append_until_killed(&root, &session)?
+            }
         };
         answer.peak_mebibytes = peak_mebibytes()?;
         Ok(answer)

@@ -10,6 +10,7 @@ mod counting_disk;
 mod errand;
 mod failure;
 mod ground;
+mod neighbours;
 mod ours;
 mod peers;
 mod row;
@@ -35,7 +36,7 @@ use crate::scale::Scale;
 #[derive(Debug, Parser)]
 #[command(name = "rethread-bench")]
 struct Args {
-    /// Which areas to measure; all of them if none is named.
+    /// Which areas to measure, or `area/trial`; all of them if none is named.
     areas: Vec<String>,
     /// Small sizes and two rounds, to see that it runs; no bar is judged.
     #[arg(long)]
@@ -61,8 +62,10 @@ fn run(args: Args) -> Outcome<ExitCode> {
     let scale = if args.quick { Scale::quick() } else { Scale::full() };
     let mut all_hold = true;
     for area in Area::named(&args.areas)? {
-        let bench = Bench::new(area.name, scale.clone())?;
-        let rows = (area.run)(&bench)?;
+        let bench = Bench::new(&area, scale.clone())?;
+        let rows: Vec<Vec<Row>> =
+            area.trials.iter().map(|trial| (trial.run)(&bench)).collect::<Outcome<_>>()?;
+        let rows = rows.concat();
         bench.keep(&rows)?;
         ui::table(area.name, &rows, &bench)?;
         all_hold &= rows.iter().all(Row::holds);

@@ -13,8 +13,10 @@ pub(crate) struct Row {
     /// Our median.
     pub(crate) ours: f64,
     pub(crate) peers: Vec<Peer>,
-    #[serde(skip)]
-    samples: Samples,
+    /// Our figure of each round.
+    rounds: Samples,
+    /// Which share of the processors other programs had meanwhile.
+    pub(crate) others: f64,
 }
 
 /// Somebody, or something, that our figure is held against.
@@ -27,6 +29,8 @@ pub(crate) struct Peer {
     pub(crate) ratio: f64,
     pub(crate) bar: Bar,
     pub(crate) holds: bool,
+    /// Its figure of each round.
+    rounds: Samples,
 }
 
 /// What the figures of a row count.
@@ -47,14 +51,19 @@ pub(crate) enum Unit {
 impl Row {
     /// Begins a row with our own figures, one a round.
     pub(crate) fn new(what: impl Into<String>, unit: Unit, ours: Samples) -> Self {
-        Self { what: what.into(), unit, ours: ours.median(), peers: Vec::new(), samples: ours }
+        Self { what: what.into(), unit, ours: ours.median(), peers: Vec::new(), rounds: ours, others: 0.0 }
+    }
+
+    /// Says how much other programs did meanwhile.
+    pub(crate) fn disturbed(self, others: f64) -> Self {
+        Self { others, ..self }
     }
 
     /// Adds a peer, with its figures of the same rounds.
     pub(crate) fn against(mut self, name: impl Into<String>, theirs: &Samples, bar: Bar) -> Self {
-        let ratio = self.samples.ratio_to(theirs);
+        let ratio = self.rounds.ratio_to(theirs);
         let (name, figure, holds) = (name.into(), theirs.median(), bar.holds(ratio));
-        self.peers.push(Peer { name, figure, ratio, bar, holds });
+        self.peers.push(Peer { name, figure, ratio, bar, holds, rounds: theirs.clone() });
         self
     }
 
@@ -65,6 +74,11 @@ impl Row {
 }
 
 impl Unit {
+    /// Returns whether other programs can change the figure: sizes and counts are what they are.
+    pub(crate) fn is_of_time(self) -> bool {
+        matches!(self, Unit::EntriesPerSecond | Unit::Microseconds | Unit::Milliseconds)
+    }
+
     /// Returns the unit's name.
     pub(crate) fn name(self) -> &'static str {
         match self {

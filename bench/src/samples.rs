@@ -1,7 +1,9 @@
 //! The figures of several rounds, and what they come to.
 
+use serde::Serialize;
+
 /// One figure a round, in the order of the rounds.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Samples(Vec<f64>);
 
 impl Samples {

@@ -5,6 +5,8 @@
 pub(crate) struct Scale {
     /// Rounds that count; one more goes before them.
     pub(crate) rounds: usize,
+    /// Rounds of what is over quickly and swings: the disk's mood changes within a second.
+    pub(crate) many_rounds: usize,
     /// Entries of a durable append.
     pub(crate) durable: usize,
     /// Entries of a durable append that many make at once, in all.
@@ -25,8 +27,9 @@ impl Scale {
     /// The sizes that the bars speak of.
     pub(crate) fn full() -> Self {
         Self {
-            rounds: 9,
-            durable: 400,
+            rounds: 7,
+            many_rounds: 25,
+            durable: 200,
             shared: 6_400,
             written: 20_000,
             naive: 2_000,
@@ -40,6 +43,7 @@ impl Scale {
     pub(crate) fn quick() -> Self {
         Self {
             rounds: 2,
+            many_rounds: 2,
             durable: 8,
             shared: 128,
             written: 300,

@@ -6,6 +6,7 @@ use std::time::Instant;
 use crate::bench::Bench;
 use crate::errand::Answer;
 use crate::failure::Outcome;
+use crate::neighbours::is_quiet;
 use crate::row::{Peer, Row};
 
 /// Says what went wrong.
@@ -28,15 +29,16 @@ pub(crate) fn acknowledge(count: usize) -> Outcome<()> {
 }
 
 /// What is being measured, and how far it is.
-pub(crate) struct Progress<'a> {
-    what: &'a str,
+pub(crate) struct Progress {
+    what: String,
     begun: Instant,
     live: bool,
 }
 
-impl<'a> Progress<'a> {
+impl Progress {
     /// Says what is measured now.
-    pub(crate) fn begin(what: &'a str) -> Self {
+    pub(crate) fn begin(what: impl Into<String>) -> Self {
+        let what = what.into();
         let live = std::io::stderr().is_terminal();
         if !live {
             say(&format!("{what} … "));
@@ -65,7 +67,7 @@ impl<'a> Progress<'a> {
 pub(crate) fn table(area: &str, rows: &[Row], bench: &Bench) -> Outcome<()> {
     let mut out = std::io::stdout().lock();
     for row in rows {
-        writeln!(out, "\n{}, {}", row.what, row.unit.name())?;
+        writeln!(out, "\n{}, {}{}", row.what, row.unit.name(), disturbance(row.others))?;
         writeln!(out, "  {:<58} {:>11}", "rethread", figure(row.ours))?;
         for peer in &row.peers {
             writeln!(out, "{}", line(peer, bench.scale.judged))?;
@@ -77,14 +79,21 @@ pub(crate) fn table(area: &str, rows: &[Row], bench: &Bench) -> Outcome<()> {
     match bench.scale.judged {
         true => writeln!(
             out,
-            "\n{area}: {met} of {} bars hold, medians of {} rounds",
+            "\n{area}: {met} of {} bars hold, medians of at least {} rounds",
             bars.len(),
             bench.scale.rounds
         )?,
         false => writeln!(out, "\n{area}: a quick run, so no bar was judged")?,
     }
-    writeln!(out, "{}", bench.file().display())?;
+    writeln!(out, "{}", bench.file.display())?;
     Ok(())
+}
+
+fn disturbance(others: f64) -> String {
+    match is_quiet(others) {
+        true => String::new(),
+        false => format!("  (other programs had {:.0} % of the processors)", others * 100.0),
+    }
 }
 
 fn line(peer: &Peer, judged: bool) -> String {

@@ -47,5 +47,5 @@ pub(crate) fn run(bench: &Bench) -> Outcome<Row> {
         }
         Ok(synced.median())
     })
-    .run(bench)
+    .run_rounds(bench.scale.many_rounds, bench)
 }

@@ -28,11 +28,11 @@ pub(crate) fn run(bench: &Bench, long: &LongStore) -> Outcome<Vec<Row>> {
         Contest::new(format!("last 50 of {count} entries, cold process"), Unit::Milliseconds, last("long"))
             .peer("the same of 100 entries", Bar::AtMost(2.0), last("short"))
             .peer("SQLite", Bar::Shown, move |_| milliseconds(&sqlite, LAST as u64))
-            .run(bench)?;
+            .run_rounds(bench.scale.many_rounds, bench)?;
     let branch = |what| {
         Contest::new(what, Unit::Milliseconds, last("long-branch"))
             .peer("the same of 100 entries", Bar::AtMost(2.0), last("short-branch"))
-            .run(bench)
+            .run_rounds(bench.scale.many_rounds, bench)
     };
     let indexed = branch("last 50, their parent 200 MB back, with the index")?;
     let index = long.root.join("sessions/long-branch/messages.index");
@@ -46,7 +46,7 @@ pub(crate) fn run(bench: &Bench, long: &LongStore) -> Outcome<Vec<Row>> {
     let what = format!("fork at the middle of {count} entries, cold process");
     let forked = Contest::new(what, Unit::Milliseconds, fork("long", &long.middle))
         .peer("the same of 10 entries", Bar::AtMost(2.0), fork("ten", &long.middle_of_ten))
-        .run(bench)?;
+        .run_rounds(bench.scale.many_rounds, bench)?;
     Ok(vec![end, indexed, unindexed, forked])
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn one_in_flight(bench: &Bench) -> Outcome<Row> {
         let mut database = Redb::create(folder)?;
         rate(count, || database.append(&lines, repeat_n(1, count), RedbDurability::Immediate))
     })
-    .run(bench)
+    .run_rounds(bench.scale.many_rounds, bench)
 }
 
 /// Many tasks on one session, each of which waits for its own entries.
@@ -90,7 +90,7 @@ pub(crate) fn many_tasks(bench: &Bench) -> Outcome<Row> {
             let batches = repeat_n(TASKS, count.div_ceil(TASKS));
             rate(count, || database.append(&lines, batches, RedbDurability::Immediate))
         })
-        .run(bench)
+        .run_rounds(bench.scale.many_rounds, bench)
 }
 
 /// As many sessions as tasks.
@@ -117,5 +117,5 @@ pub(crate) fn many_sessions(bench: &Bench) -> Outcome<Row> {
         let mut database = Sqlite::create(folder, Synchronous::Full)?;
         rate(some.len(), || database.append(some, repeat_n(1, some.len())))
     })
-    .run(bench)
+    .run_rounds(bench.scale.many_rounds, bench)
 }

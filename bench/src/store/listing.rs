@@ -1,6 +1,5 @@
-//! Finding sessions among many, also right after a writer was killed.
+//! Finding sessions among many.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,30 +8,26 @@ use rethread_store::{Filter, NewSession, Scope, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::killed_writer;
 use crate::bar::Bar;
-use crate::bench::{Bench, length};
+use crate::bench::Bench;
 use crate::contest::Contest;
-use crate::corpus::{Corpus, entries};
+use crate::corpus::Corpus;
 use crate::counting_disk::CountingDisk;
 use crate::errand::{Answer, Errand};
 use crate::failure::Outcome;
+use crate::ours;
 use crate::peers::naive;
 use crate::peers::sqlite::{Sqlite, Synchronous};
 use crate::row::{Row, Unit};
-use crate::samples::Samples;
 use crate::stopwatch::seconds;
-use crate::ui::{self, Progress};
-use crate::{ours, store::tasks::TASKS};
+use crate::ui::Progress;
 
 /// Entries of a session among many.
 const FEW: usize = 3;
 /// The session that a writer is killed on, and how long it was before.
-const GROWING: &str = "growing";
+pub(super) const GROWING: &str = "growing";
 const GROWN: usize = 2000;
-/// How many entries a writer has acknowledged when it is killed.
-const KILLED_AFTER: usize = 100;
-/// What a look at a log's end may read besides what is new.
-const GLIMPSE_KIBIBYTES: f64 = 64.0;
 
 /// Who looks for sessions, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,13 +74,13 @@ pub(crate) fn run(bench: &Bench) -> Outcome<Vec<Row>> {
     let by_list = unread("logs read by that list", Finder::List)?;
     let by_latest = unread("logs read by that latest", Finder::Latest)?;
     let mut rows = vec![listed, latest, by_list, by_latest];
-    rows.extend(after_kills(bench, &many)?);
+    rows.extend(killed_writer::run(bench, &many)?);
     Ok(rows)
 }
 
 /// A store of many sessions, and their metadata in SQLite.
-struct Many {
-    root: PathBuf,
+pub(super) struct Many {
+    pub(super) root: PathBuf,
     sqlite: PathBuf,
     count: usize,
 }
@@ -93,8 +88,7 @@ struct Many {
 impl Many {
     fn build(bench: &Bench) -> Outcome<Self> {
         let count = bench.scale.sessions;
-        let what = format!("making {count} sessions");
-        let progress = Progress::begin(&what);
+        let progress = Progress::begin(format!("making {count} sessions"));
         let (root, sqlite, corpus) = (bench.fresh()?, bench.fresh()?, Corpus::new(10));
         let mut first = 0;
         // A store a time, so that each closes within its patience.
@@ -119,7 +113,7 @@ impl Many {
         Ok(Self { root, sqlite, count })
     }
 
-    fn send(&self, finder: Finder) -> Outcome<Answer> {
+    pub(super) fn send(&self, finder: Finder) -> Outcome<Answer> {
         let root = if finder == Finder::Sqlite { &self.sqlite } else { &self.root };
         let expected = if finder == Finder::Latest { 1 } else { self.count as u64 };
         Errand::Find { finder, root: root.clone() }.send(expected)
@@ -131,68 +125,6 @@ fn create(store: &Store, number: usize, corpus: Corpus, first: usize) -> Outcome
         .id(format!("session-{number}").parse()?);
     let session = pollster::block_on(store.create(new))?;
     ours::append(&session, &corpus.lines(first..first + FEW))
-}
-
-/// Kills a writer in each round, and looks right after that.
-fn after_kills(bench: &Bench, many: &Many) -> Outcome<Vec<Row>> {
-    let mut rows = Vec::new();
-    for (name, finder) in [("list", Finder::List), ("latest", Finder::Latest)] {
-        let what = format!("{name} right after kill -9 of a writer");
-        let progress = Progress::begin(&what);
-        let (mut times, mut walks) = (Samples::default(), Samples::default());
-        let (mut read, mut appended) = (Samples::default(), Samples::default());
-        for round in 1..=bench.scale.rounds {
-            progress.round(round, bench.scale.rounds);
-            let added = kill_a_writer(&many.root)?;
-            let answer = many.send(finder)?;
-            times.push(answer.seconds * 1e3);
-            walks.push(many.send(Finder::Walk)?.seconds * 1e3);
-            read.push(kibibytes(answer.log_bytes_read));
-            appended.push(kibibytes(added) + GLIMPSE_KIBIBYTES);
-        }
-        progress.end();
-        let tail = "what the writer had appended, and 64 KiB";
-        rows.push(Row::new(format!("logs read by {what}"), Unit::Kibibytes, read).against(
-            tail,
-            &appended,
-            Bar::AtMost(1.0),
-        ));
-        rows.push(Row::new(what, Unit::Milliseconds, times).against(
-            "bare folder walk with stat",
-            &walks,
-            Bar::Shown,
-        ));
-    }
-    Ok(rows)
-}
-
-/// Starts a writer, kills it while it writes, and returns how much it had written.
-fn kill_a_writer(root: &Path) -> Outcome<u64> {
-    let log = root.join("sessions").join(GROWING).join("messages.jsonl");
-    let before = length(&log)?;
-    let mut writer = Errand::AppendUntilKilled { root: root.to_owned(), session: GROWING.into() }.start()?;
-    let acknowledged = writer.stdout.take().ok_or("the writer has no standard output")?;
-    let seen = BufReader::new(acknowledged).lines().take(KILLED_AFTER).count();
-    writer.kill()?;
-    writer.wait()?;
-    match seen {
-        KILLED_AFTER => Ok(length(&log)? - before),
-        _ => Err("the writer ended before it was killed".into()),
-    }
-}
-
-/// Appends until the process is killed, several entries at a time, and says so for each.
-pub(crate) fn append_until_killed(root: &Path, session: &str) -> Outcome<Answer> {
-    let store = ours::store(root, Durability::Synced);
-    let session = ours::open(&store, session)?;
-    let corpus = Corpus::new(u64::from(std::process::id()));
-    for count in (0..).step_by(TASKS) {
-        for entry in entries(&corpus.lines(count..count + TASKS))? {
-            pollster::block_on(async { session.append(entry).await?.await })?;
-            ui::acknowledge(count)?;
-        }
-    }
-    Ok(Answer::default())
 }
 
 /// Looks for sessions, in this process, and counts what it reads of their logs.
@@ -232,6 +164,6 @@ fn walk(root: &Path) -> Outcome<usize> {
     Ok(count)
 }
 
-fn kibibytes(bytes: u64) -> f64 {
+pub(super) fn kibibytes(bytes: u64) -> f64 {
     bytes as f64 / 1024.0
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rethread_store::backend::Durability;
 use rethread_store::view::Message;
-use rethread_store::{Entry, History, Page, Session, Start};
+use rethread_store::{Entry, History, Page, Record, Session, Start};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -25,16 +25,19 @@ use crate::typed_entry::{TypedEntry, Weight};
 /// How many entries a page has.
 const PAGE: usize = 500;
 
-/// Who reads the session, and how. All of them use one thread, as the store does.
+/// How many threads make typed views of what was read, on our side and in the bare loop.
+const THREADS: usize = 2;
+
+/// Who reads the session, and how.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Reader {
-    /// The store, the whole conversation at once, then a view of each entry.
+    /// The store, the whole conversation at once, then a view of each entry, on several threads.
     Whole,
     /// The store, page by page from the end.
     Paged,
     /// The store, following the log from its beginning.
     Streamed,
-    /// The log's file read into memory, each line read into a typed struct.
+    /// The log's file read into memory, each line read into a typed struct, on as many threads.
     Bare,
     /// Line by line into `serde_json::Value`.
     Values,
@@ -55,7 +58,7 @@ pub(crate) fn run(bench: &Bench, long: &LongStore) -> Outcome<Vec<Row>> {
     let memory = |reader, place| move |_: &Path| Ok(send(reader, place)?.peak_mebibytes);
     let what = format!("typed load of {count} entries, {size:.0} MiB");
     let loaded = Contest::new(what, Unit::EntriesPerSecond, speed(Reader::Whole, &long.root))
-        .peer("bare read and typed parse, one thread too", Bar::AtLeast(0.8), speed(Reader::Bare, &long.log))
+        .peer("bare read and typed parse, two threads too", Bar::AtLeast(0.8), speed(Reader::Bare, &long.log))
         .peer("line by line into serde_json::Value", Bar::AtLeast(2.0), speed(Reader::Values, &long.log))
         .peer("SQLite and typed parse", Bar::Shown, speed(Reader::Sqlite, &long.sqlite))
         .peer("redb and typed parse", Bar::Shown, speed(Reader::Redb, &long.redb))
@@ -79,15 +82,20 @@ pub(crate) fn load(reader: Reader, place: &Path) -> Outcome<Answer> {
     let (seconds, weight) = seconds(|| match reader {
         Reader::Whole => with_session(place, |session| {
             let history = pollster::block_on(session.messages())?;
-            Ok(history.entries().fold(Weight::default(), add_view))
+            let share = history.records.len().div_ceil(THREADS).max(1);
+            let views = |records: &[Record]| {
+                Ok(records.iter().map(|record| &record.entry).fold(Weight::default(), add_view))
+            };
+            at_once(history.records.chunks(share), views)
         }),
         Reader::Paged => with_session(place, read_pages),
         Reader::Streamed => with_session(place, read_stream),
         Reader::Bare => {
             let bytes = std::fs::read(place)?;
-            let mut weight = Weight::default();
-            bytes.split(|&byte| byte == b'\n').try_for_each(|line| add_typed(&mut weight, line))?;
-            Ok(weight)
+            let middle = bytes.len() / THREADS;
+            let middle =
+                memchr::memchr(b'\n', &bytes[middle..]).map_or(bytes.len(), |newline| middle + newline);
+            at_once(<[&[u8]; THREADS]>::from(bytes.split_at(middle)), read_lines)
         }
         Reader::Values => count_values(place),
         Reader::Sqlite => {
@@ -141,6 +149,33 @@ fn count_values(log: &Path) -> Outcome<Weight> {
         count += 1;
     }
     Ok(Weight(count))
+}
+
+/// Does a share of the work on each thread.
+fn at_once<S: Send>(
+    shares: impl IntoIterator<Item = S>,
+    work: impl Fn(S) -> Outcome<Weight> + Sync,
+) -> Outcome<Weight> {
+    std::thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = shares.into_iter().map(|share| scope.spawn(move || work(share))).collect();
+        let mut weight = Weight::default();
+        for thread in threads {
+            weight.0 += thread.join().map_err(|_| "a thread panicked")??.0;
+        }
+        Ok(weight)
+    })
+}
+
+fn read_lines(bytes: &[u8]) -> Outcome<Weight> {
+    let mut weight = Weight::default();
+    let mut start = 0;
+    for newline in memchr::memchr_iter(b'\n', bytes) {
+        add_typed(&mut weight, &bytes[start..newline])?;
+        start = newline + 1;
+    }
+    add_typed(&mut weight, &bytes[start..])?;
+    Ok(weight)
 }
 
 fn add_view(mut weight: Weight, entry: &Entry) -> Weight {

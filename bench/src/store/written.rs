@@ -22,8 +22,13 @@ use crate::peers::sqlite::{Sqlite, Synchronous};
 use crate::row::{Row, Unit};
 use crate::stopwatch::rate;
 
+/// Measures both ways to append.
+pub(crate) fn run(bench: &Bench) -> Outcome<Vec<Row>> {
+    Ok(vec![many_in_flight(bench)?, one_in_flight(bench)?])
+}
+
 /// One caller, who waits for the acknowledgements at the end. The others write as many records at a time as we do.
-pub(crate) fn many_in_flight(bench: &Bench) -> Outcome<Row> {
+fn many_in_flight(bench: &Bench) -> Outcome<Row> {
     let lines = Corpus::new(4).lines(0..bench.scale.written);
     let (entries, count) = (entries(&lines)?, lines.len());
     let counts = records_per_write(bench, &entries)?;
@@ -49,7 +54,7 @@ pub(crate) fn many_in_flight(bench: &Bench) -> Outcome<Row> {
 }
 
 /// One caller, who waits for each acknowledgement: one record per write on every side.
-pub(crate) fn one_in_flight(bench: &Bench) -> Outcome<Row> {
+fn one_in_flight(bench: &Bench) -> Outcome<Row> {
     let lines = Corpus::new(5).lines(0..bench.scale.naive);
     let (entries, written, count) = (entries(&lines)?, with_newlines(&lines), lines.len());
     Contest::new("written append, one in flight", Unit::EntriesPerSecond, |folder| {
