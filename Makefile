@@ -18,8 +18,7 @@ check: ## Format, lints, docs, licences and sources of the dependencies
 	"$$(scripts/setup tools)/bin/cargo-deny" --locked check bans licenses sources
 
 bench: ## Run the benchmarks; ONLY=name runs one
-	@if [ -d bench ]; then cargo run --release --locked -p rethread-bench -- $(ONLY); \
-	else echo "The benchmarks come with bench/, which is not here yet."; fi
+	cargo run --release --locked -p rethread-bench -- $(ONLY)
 
 # The same tests as in `make test`, with more time to find something.
 torture: ## Run the crash and fault tests for long; SECONDS_TOTAL=600
