@@ -90,16 +90,23 @@ impl Writer {
     /// Queues an operation, waiting for room if there is none.
     pub(crate) async fn submit(&self, log: &LogKey, request: Request) -> Result<Ticket> {
         let (operation, ticket) = request.into_operation(log, &self.shared.unheard);
-        let mut operation = Box::new(operation);
-        loop {
+        let mut refused = match self.accept(log, Box::new(operation)) {
+            Ok(()) => return Ok(ticket),
+            Err(refused) => refused,
+        };
+        // Listening first, so that no room is missed that is made meanwhile; but most never have to.
+        while let (operation, Error::Full(_)) = refused {
             listener!(self.shared.room => room);
-            match self.accept(log, operation) {
+            refused = match self.accept(log, operation) {
                 Ok(()) => return Ok(ticket),
-                Err((refused, Error::Full(_))) => operation = refused,
-                Err((_, error)) => return Err(error),
-            }
-            room.await;
+                Err((operation, Error::Full(full))) => {
+                    room.await;
+                    (operation, Error::Full(full))
+                }
+                Err(refused) => refused,
+            };
         }
+        Err(refused.1)
     }
 
     /// Queues an operation, or says that there is no room.
@@ -133,11 +140,17 @@ impl Writer {
             state.bytes += size;
         }
         let queue = state.queues.entry(log.clone()).or_default();
+        queue.gathered(&operation);
         queue.waiting.push_back(*operation);
-        state.make_ready(log);
+        let ready = state.make_ready(log);
+        let short = state.ready.len() > state.idle_threads;
         drop(state);
-        self.shared.work.notify_one();
-        self.ensure_threads();
+        if ready {
+            self.shared.work.notify_one();
+        }
+        if short {
+            self.ensure_threads();
+        }
         Ok(())
     }
 
@@ -218,6 +231,7 @@ impl Writer {
             return Err(Error::Closed);
         }
         let queue = state.queues.entry(log.clone()).or_default();
+        queue.gathered(&operation);
         queue.waiting.push_back(operation);
         state.make_ready(log);
         drop(state);
@@ -392,8 +406,10 @@ impl Shared {
                 self.synced(log, done);
             }
             Job::Write { head, batch, unsynced } => {
+                let begun = Instant::now();
                 let work = worker::write(&*self.backend, log, head, batch, self.durability, unsynced);
-                self.written(log, pollster::block_on(work));
+                let outcome = pollster::block_on(work);
+                self.written(log, outcome, begun.elapsed());
             }
         }
         self.work.notify_one();
@@ -419,7 +435,7 @@ impl Shared {
         state.make_ready(log);
     }
 
-    fn written(&self, log: &LogKey, outcome: worker::Outcome) {
+    fn written(&self, log: &LogKey, outcome: worker::Outcome, took: Duration) {
         let mut state = self.state();
         if outcome.wrote && log.name == LogName::Messages {
             state.touched.insert(log.session.clone());
@@ -438,6 +454,9 @@ impl Shared {
         };
         for operation in outcome.postponed.into_iter().rev() {
             queue.waiting.push_front(operation);
+        }
+        if self.durability == Durability::Synced && outcome.retry.is_none() {
+            queue.gather(outcome.answers.len(), took);
         }
         match outcome.retry {
             None => state.recovered(log),
