@@ -9,6 +9,7 @@ mod lock;
 mod log;
 mod quarantine;
 mod read;
+mod retained;
 mod rewrite;
 mod scan;
 mod segment;

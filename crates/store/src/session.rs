@@ -66,13 +66,13 @@ impl Session {
     pub fn try_append(&self, entry: Entry) -> Result<Ticket> {
         self.check_size(&entry)?;
         let log = self.log(LogName::Messages);
-        self.store.inner.writer.try_submit(&log, self.request(vec![Draft::Entry(entry)]))
+        self.store.inner.writer.try_submit(&log, self.request(vec![Draft::entry(entry)]))
     }
 
     /// Adds entries, each following the one before, all of them or none.
     pub async fn append_all(&self, entries: Vec<Entry>) -> Result<Ticket> {
         entries.iter().try_for_each(|entry| self.check_size(entry))?;
-        self.submit(LogName::Messages, entries.into_iter().map(Draft::Entry).collect()).await
+        self.submit(LogName::Messages, entries.into_iter().map(Draft::entry).collect()).await
     }
 
     /// Adds an entry and changes metadata, both or neither.
@@ -84,13 +84,13 @@ impl Session {
         change: impl FnMut(&mut Metadata) + Send + 'static,
     ) -> Result<Ticket> {
         self.check_size(&entry)?;
-        self.submit(LogName::Messages, vec![Draft::Entry(entry), Draft::Change(Box::new(change))]).await
+        self.submit(LogName::Messages, vec![Draft::entry(entry), Draft::Change(Box::new(change))]).await
     }
 
     /// Adds an entry to the transcript: the agent's full message stream, apart from the conversation.
     pub async fn append_transcript(&self, entry: Entry) -> Result<Ticket> {
         self.check_size(&entry)?;
-        self.submit(LogName::Transcript, vec![Draft::Entry(entry)]).await
+        self.submit(LogName::Transcript, vec![Draft::entry(entry)]).await
     }
 
     /// Changes metadata and waits until that is durable. Concurrent changes are never lost: each is made from the
@@ -115,7 +115,7 @@ impl Session {
         let same =
             present.entries().zip(messages).take_while(|(one, other)| one.as_bytes() == other.as_bytes());
         let common = same.count();
-        let mut drafts: Vec<Draft> = messages[common..].iter().cloned().map(Draft::Entry).collect();
+        let mut drafts: Vec<Draft> = messages[common..].iter().cloned().map(Draft::entry).collect();
         let mut lane = self.lane.clone();
         if common < present.records.len() {
             let leaf = match common.checked_sub(1).map(|last| &present.records[last]) {

@@ -5,7 +5,7 @@
 //! own eight digits.
 //! It is recognised by its place, so a caller's own `_rt` does no harm.
 
-use std::fmt::Write as _;
+use std::io::Write as _;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
@@ -115,27 +115,7 @@ impl Eq for Line {}
 impl Line {
     /// Stamps an entry.
     pub fn new(entry: &Entry, stamp: Stamp) -> Self {
-        let body = entry.as_bytes();
-        let mut bytes = Vec::with_capacity(body.len() + 96 + stamp.id.as_str().len());
-        let close = body.len() - 1;
-        bytes.extend_from_slice(&body[..close]);
-        let empty = body[..close].trim_ascii_end().ends_with(b"{") && is_empty_object(body);
-        if !empty {
-            bytes.push(b',');
-        }
-        bytes.extend_from_slice(OPENING);
-        let mut text = String::with_capacity(96);
-        let parent = stamp.parent.map_or("-".into(), |parent| parent.to_string());
-        let Stamp { position, depth, kind, id, left, unsettled, .. } = &stamp;
-        let letter = kind.letter();
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{VERSION} {position} {parent} {depth} {letter} {id} {left} {unsettled} ");
-        bytes.extend_from_slice(text.as_bytes());
-        let checksum = crc32c::crc32c(&bytes);
-        text.clear();
-        let _ = write!(text, "{checksum:08x}\"}}");
-        bytes.extend_from_slice(text.as_bytes());
-        Self { timestamp: Some(entry.timestamp()), ..Self::whole(bytes.into(), stamp, close) }
+        Prepared::of(entry).stamp(stamp)
     }
 
     fn whole(bytes: Bytes, stamp: Stamp, body_end: usize) -> Self {
@@ -208,6 +188,48 @@ impl Line {
     /// Returns the record as an entry.
     pub fn entry(&self) -> Entry {
         Entry::trusted(self.body(), self.stamp.id.clone())
+    }
+}
+
+/// An entry that lacks nothing but its stamp: copied and summed up on its caller's thread, not on the writer's.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    bytes: Vec<u8>,
+    body_end: usize,
+    checksum: u32,
+    timestamp: Option<Timestamp>,
+}
+
+impl Prepared {
+    /// Prepares an entry.
+    pub(crate) fn of(entry: &Entry) -> Self {
+        let body = entry.as_bytes();
+        let mut bytes = Vec::with_capacity(body.len() + 96 + entry.id().as_str().len());
+        let body_end = body.len() - 1;
+        bytes.extend_from_slice(&body[..body_end]);
+        let empty = body[..body_end].trim_ascii_end().ends_with(b"{") && is_empty_object(body);
+        if !empty {
+            bytes.push(b',');
+        }
+        bytes.extend_from_slice(OPENING);
+        let checksum = crc32c::crc32c(&bytes);
+        Self { bytes, body_end, checksum, timestamp: entry.timestamp() }
+    }
+
+    /// Stamps it.
+    pub(crate) fn stamp(self, stamp: Stamp) -> Line {
+        let Self { mut bytes, body_end, checksum, timestamp } = self;
+        let from = bytes.len();
+        let Stamp { position, depth, kind, id, left, unsettled, .. } = &stamp;
+        // Writing to memory cannot fail.
+        let _ = match stamp.parent {
+            Some(parent) => write!(bytes, "{VERSION} {position} {parent} "),
+            None => write!(bytes, "{VERSION} {position} - "),
+        };
+        let _ = write!(bytes, "{depth} {} {id} {left} {unsettled} ", kind.letter());
+        let checksum = crc32c::crc32c_append(checksum, &bytes[from..]);
+        let _ = write!(bytes, "{checksum:08x}\"}}");
+        Line { timestamp: Some(timestamp), ..Line::whole(bytes.into(), stamp, body_end) }
     }
 }
 

@@ -121,12 +121,15 @@ impl Writer {
             return Err((operation, Error::Closed));
         }
         let (size, limits) = (operation.size(), &self.shared.limits);
-        let total = state.bytes;
-        let queue = state.queues.entry(log.clone()).or_default();
+        let State { queues, ready, bytes: total, .. } = &mut *state;
+        if !queues.contains_key(log) {
+            queues.insert(log.clone(), Queue::default());
+        }
+        let Some(queue) = queues.get_mut(log) else { unreachable!("it was just put there") };
         // What is larger than the limit itself passes through an empty queue, or it would never pass.
         let fits =
             queue.records == 0 || (queue.records < limits.operations && queue.bytes + size <= limits.bytes);
-        if !operation.is_barrier() && (!fits || (total > 0 && total + size > limits.total_bytes)) {
+        if !operation.is_barrier() && (!fits || (*total > 0 && *total + size > limits.total_bytes)) {
             if Defect::DropWhenFull.is_on() {
                 let mut operation = operation;
                 operation.tell(Ok(Ack { records: Vec::new(), durability: self.shared.durability }));
@@ -137,15 +140,18 @@ impl Writer {
         if !operation.is_barrier() {
             queue.records += 1;
             queue.bytes += size;
-            state.bytes += size;
+            *total += size;
         }
-        let queue = state.queues.entry(log.clone()).or_default();
         queue.gathered(&operation);
         queue.waiting.push_back(*operation);
-        let ready = state.make_ready(log);
+        let listed = queue.wants_a_thread();
+        if listed {
+            queue.listed = true;
+            ready.push_back(log.clone());
+        }
         let short = state.ready.len() > state.idle_threads;
         drop(state);
-        if ready {
+        if listed {
             self.shared.work.notify_one();
         }
         if short {

@@ -8,6 +8,7 @@ use super::document::replace;
 use super::index::Index;
 use super::lock::{LockFile, Mark};
 use super::quarantine::{Quarantine, sync_up};
+use super::retained::{BLOCK, Retained, group_start};
 use super::scan::{self, Assembler};
 use super::segment::{self, Header};
 use crate::backend::{Damage, Durability, LogName, Position};
@@ -15,8 +16,6 @@ use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::stamp::Line;
 
-/// The unit in which a disk may lose a write.
-const BLOCK: u64 = 4096;
 /// How much may be written without a sync: it must be kept in memory in case the sync fails.
 const MAX_RETAINED: usize = 8 << 20;
 
@@ -38,10 +37,9 @@ pub(crate) struct LogFile {
     next: Position,
     /// How much of it is known to be durable.
     synced: u64,
-    /// The records from the last synced block on, and where they begin: a failed sync can take that block down
-    /// with it, so they are written again from here.
-    retained: Vec<u8>,
-    retained_from: u64,
+    /// The records from the last synced block on: a failed sync can take that block down with it, so they are written
+    /// again from here.
+    retained: Retained,
     /// The file ends in the middle of a line.
     torn: bool,
     /// Where a crash of the machine left a hole with whole lines behind it: their positions are given out again, so
@@ -80,8 +78,7 @@ impl LogFile {
             next: first,
             start,
             synced: stat.length,
-            retained: Vec::new(),
-            retained_from: stat.length,
+            retained: Retained::default(),
             torn: false,
             unfinished: None,
             nameless: stat.length == 0,
@@ -141,12 +138,12 @@ impl LogFile {
         }
         self.index.write();
         let added = read_range(&*self.file, self.length, stat.length).map_err(self.at("read"))?;
-        self.retained.extend_from_slice(&added);
+        self.retained.push(added.into());
         self.length = stat.length;
         // Others sync what they write, but not what is ours.
         if lock.mark(self.name).is_none_or(|mark| mark.owner != owner) {
             self.synced = stat.length;
-            self.trim();
+            self.retained.trim(self.synced);
         }
         self.next = fresh.next().unwrap_or(self.next);
         found.append(&mut fresh.damage);
@@ -225,17 +222,17 @@ impl LogFile {
         self.torn = false;
         self.length += bytes.len() as u64;
         self.next += lines.len() as Position;
-        self.retained.extend_from_slice(&bytes);
+        self.retained.push(bytes.into());
         lines.iter().for_each(|line| self.index.push(line));
         self.index.write();
         match durability {
             Durability::Synced if Defect::AcknowledgeBeforeSync.is_on() => {}
             Durability::Synced => self.settle(lock)?,
-            Durability::Written if self.retained.len() > MAX_RETAINED => self.settle(lock)?,
+            Durability::Written if self.retained.size() > MAX_RETAINED => self.settle(lock)?,
             Durability::Written => {}
             Durability::Off => {
                 self.synced = self.length;
-                self.trim();
+                self.retained.trim(self.synced);
             }
         }
         Ok(count)
@@ -265,7 +262,7 @@ impl LogFile {
             self.nameless = false;
         }
         self.synced = self.length;
-        self.trim();
+        self.retained.trim(self.synced);
         Ok(())
     }
 
@@ -325,10 +322,10 @@ impl LogFile {
         if let Some(end) = self.unfinished {
             self.retain_from_disk(end, end)?;
         }
-        let records: Vec<Line> = whole_lines(&self.retained).collect();
+        let records: Vec<Line> = self.retained.lines().collect();
         let first = records.first().map_or(self.next, |line| line.stamp().position);
-        let header = Header { after: self.segment, end: self.retained_from, first }.to_line()?;
-        let mut bytes = Vec::with_capacity(self.retained.len() + 256);
+        let header = Header { after: self.segment, end: self.retained.from(), first }.to_line()?;
+        let mut bytes = Vec::with_capacity(self.retained.size() + 256);
         for line in std::iter::once(&header).chain(&records) {
             bytes.extend_from_slice(line.as_bytes());
             bytes.push(b'\n');
@@ -342,22 +339,11 @@ impl LogFile {
         self.segment = number;
         self.start = header.as_bytes().len() as u64 + 1;
         self.length = bytes.len() as u64;
-        self.retained = bytes.split_off(self.start as usize);
-        self.retained_from = self.start;
+        self.retained = Retained::new(self.start, bytes.split_off(self.start as usize).into());
         self.torn = false;
         self.unfinished = None;
         self.condemned = false;
         Ok(())
-    }
-
-    /// Forgets the records before the last synced block.
-    fn trim(&mut self) {
-        let block = self.synced - self.synced % BLOCK;
-        let cut = (block.saturating_sub(self.retained_from) as usize).min(self.retained.len());
-        let from = memchr::memrchr(b'\n', &self.retained[..cut]).map_or(0, |newline| newline + 1);
-        let from = group_start(&self.retained, from).unwrap_or(0);
-        self.retained.drain(..from);
-        self.retained_from += from as u64;
     }
 
     /// Takes the records from the block that holds `offset` on, up to `end`, from the file, which is right as long as
@@ -373,8 +359,7 @@ impl LogFile {
             let whole = newline.and_then(|newline| group_start(&bytes, newline));
             if from == self.start || whole.is_some() {
                 let skip = whole.unwrap_or(0);
-                self.retained = bytes[skip..].to_vec();
-                self.retained_from = from + skip as u64;
+                self.retained = Retained::new(from + skip as u64, bytes[skip..].to_vec().into());
                 return Ok(());
             }
             reach *= 4;
@@ -408,27 +393,4 @@ fn whole_groups(lines: &[Line], prefix: usize, written: usize) -> (usize, usize)
         }
     }
     whole
-}
-
-/// Returns where the group begins that the line at `at` belongs to; `None` if that is before these bytes.
-///
-/// A segment that began in the middle of a group would leave the other half without its end.
-fn group_start(bytes: &[u8], mut at: usize) -> Option<usize> {
-    while at > 0 {
-        let before = memchr::memrchr(b'\n', &bytes[..at - 1]).map_or(0, |newline| newline + 1);
-        let line = Line::parse(bytes::Bytes::copy_from_slice(&bytes[before..at - 1]));
-        match line {
-            Ok(line) if line.stamp().left > 0 => at = before,
-            // The first line of these bytes may itself be cut, or the end of a line that began earlier.
-            Err(_) if before == 0 => return None,
-            _ => return Some(at),
-        }
-    }
-    None
-}
-
-fn whole_lines(bytes: &[u8]) -> impl Iterator<Item = Line> {
-    bytes
-        .split(|&byte| byte == b'\n')
-        .filter_map(|line| Line::parse(bytes::Bytes::copy_from_slice(line)).ok())
 }

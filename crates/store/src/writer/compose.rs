@@ -12,7 +12,7 @@ use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::fold::Leaf;
 use crate::note::Note;
-use crate::stamp::{Kind, Line, Stamp};
+use crate::stamp::{Kind, Line, Prepared, Stamp};
 use crate::ticket::Placed;
 
 /// A batch, ready to be written at one position and nowhere else.
@@ -100,13 +100,30 @@ fn admit(log: &LogKey, head: &Head, operation: &Operation) -> Result<()> {
     }
 }
 
+/// A draft that became an entry.
+struct Record {
+    kind: Kind,
+    entry: Entry,
+    /// The active leaf from here on, if it is chosen.
+    leaf: Option<Leaf>,
+    prepared: Option<Prepared>,
+}
+
+impl Record {
+    fn new(kind: Kind, entry: Entry) -> Self {
+        Self { kind, entry, leaf: None, prepared: None }
+    }
+}
+
 fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) -> Result<Vec<Placed>> {
-    let mut records: Vec<(Kind, Entry, Option<Leaf>)> = Vec::with_capacity(operation.drafts.len());
+    let mut records: Vec<Record> = Vec::with_capacity(operation.drafts.len());
     for draft in &mut operation.drafts {
         let lane = || operation.lane.as_ref().map(|lane| composed.place_of(lane)).unwrap_or_default();
         records.extend(match draft {
-            Draft::Entry(entry) => Some((Kind::Entry, entry.clone(), None)),
-            Draft::Copy(entry) => Some((Kind::Copy, entry.clone(), None)),
+            Draft::Entry(entry, prepared) => {
+                Some(Record { prepared: prepared.take(), ..Record::new(Kind::Entry, entry.clone()) })
+            }
+            Draft::Copy(entry) => Some(Record::new(Kind::Copy, entry.clone())),
             Draft::Note(note) => {
                 let inherited = match note {
                     Note::Created { origin: Some(origin), .. } => {
@@ -114,26 +131,28 @@ fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) ->
                     }
                     _ => None,
                 };
-                Some((Kind::Note, note.to_entry_after(head.entry_at)?, inherited))
+                Some(Record {
+                    leaf: inherited,
+                    ..Record::new(Kind::Note, note.to_entry_after(head.entry_at)?)
+                })
             }
             // Somebody else was faster: their copies serve as well, and these mean nothing.
             Draft::CopiesEnd if head.fold.as_ref().is_some_and(|fold| fold.origin.is_none()) => None,
             Draft::CopiesEnd => {
                 let Leaf { position: end, depth: count } = lane();
                 let note = Note::Materialized { at: Timestamp::now(), end, count };
-                Some((Kind::Note, note.to_entry_after(head.entry_at)?, None))
+                Some(Record::new(Kind::Note, note.to_entry_after(head.entry_at)?))
             }
-            Draft::Leaf(leaf) => Some((
-                Kind::Note,
-                Note::Leaf { at: Timestamp::now() }.to_entry_after(head.entry_at)?,
-                Some(*leaf),
-            )),
-            Draft::Change(change) => changed(head, change)?.map(|entry| (Kind::Note, entry, None)),
+            Draft::Leaf(leaf) => {
+                let note = Note::Leaf { at: Timestamp::now() }.to_entry_after(head.entry_at)?;
+                Some(Record { leaf: Some(*leaf), ..Record::new(Kind::Note, note) })
+            }
+            Draft::Change(change) => changed(head, change)?.map(|entry| Record::new(Kind::Note, entry)),
         });
     }
     let count = records.len();
     let mut placed = Vec::with_capacity(count);
-    for (index, (kind, entry, leaf)) in records.into_iter().enumerate() {
+    for (index, Record { kind, entry, leaf, prepared }) in records.into_iter().enumerate() {
         if let Some(leaf) = leaf {
             head.leaf = leaf;
         }
@@ -148,7 +167,7 @@ fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) ->
         let left = (count - index - 1) as u64;
         let unsettled = position - head.settled.min(position);
         let stamp = Stamp { position, parent: before.position, depth, kind, id: id.clone(), left, unsettled };
-        let line = Line::new(&entry, stamp);
+        let line = prepared.unwrap_or_else(|| Prepared::of(&entry)).stamp(stamp);
         head.apply(&line);
         if let (Some(lane), Kind::Entry | Kind::Copy) = (&operation.lane, kind) {
             composed.lanes.push((lane.clone(), Leaf { position: Some(position), depth }));

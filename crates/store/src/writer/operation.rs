@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::fold::Leaf;
 use crate::metadata::Metadata;
 use crate::note::Note;
+use crate::stamp::Prepared;
 use crate::ticket::Ack;
 
 /// A change of metadata, made again from the newest state whenever somebody else was faster.
@@ -16,8 +17,8 @@ pub(crate) type Change = Box<dyn FnMut(&mut Metadata) + Send>;
 
 /// A record that does not know its place yet.
 pub(crate) enum Draft {
-    /// Part of the conversation.
-    Entry(Entry),
+    /// Part of the conversation; prepared, unless it was composed before.
+    Entry(Entry, Option<Prepared>),
     /// An inherited entry, copied.
     Copy(Entry),
     /// Something about the session.
@@ -31,9 +32,15 @@ pub(crate) enum Draft {
 }
 
 impl Draft {
+    /// Drafts a part of the conversation.
+    pub(crate) fn entry(entry: Entry) -> Self {
+        let prepared = Prepared::of(&entry);
+        Draft::Entry(entry, Some(prepared))
+    }
+
     pub(crate) fn size(&self) -> usize {
         match self {
-            Draft::Entry(entry) | Draft::Copy(entry) => entry.as_bytes().len() + 128,
+            Draft::Entry(entry, _) | Draft::Copy(entry) => entry.as_bytes().len() + 128,
             _ => 512,
         }
     }
@@ -77,7 +84,7 @@ impl Operation {
     }
 
     pub(crate) fn has_note(&self) -> bool {
-        self.drafts.iter().any(|draft| !matches!(draft, Draft::Entry(_) | Draft::Copy(_)))
+        self.drafts.iter().any(|draft| !matches!(draft, Draft::Entry(..) | Draft::Copy(_)))
     }
 
     pub(crate) fn needs_fold(&self) -> bool {

@@ -68,6 +68,11 @@ impl Queue {
         !self.waiting.is_empty() || self.stuck.is_some()
     }
 
+    /// Returns whether a thread should take it on, and none has or will.
+    pub(crate) fn wants_a_thread(&self) -> bool {
+        self.has_work() && !self.owned && !self.listed && self.parked_until.is_none()
+    }
+
     /// Returns whether nothing at all is going on.
     pub(crate) fn is_idle(&self) -> bool {
         !self.has_work() && !self.owned && self.unsynced.is_none()

@@ -44,20 +44,14 @@ pub(super) enum Job {
 }
 
 impl State {
-    /// Puts a log into the line of those with work, unless it is owned, parked or there already. Returns whether it
-    /// did.
-    pub(super) fn make_ready(&mut self, log: &LogKey) -> bool {
+    /// Puts a log into the line of those with work, unless it is owned, parked or there already.
+    pub(super) fn make_ready(&mut self, log: &LogKey) {
         if let Some(queue) = self.queues.get_mut(log)
-            && queue.has_work()
-            && !queue.owned
-            && !queue.listed
-            && queue.parked_until.is_none()
+            && queue.wants_a_thread()
         {
             queue.listed = true;
             self.ready.push_back(log.clone());
-            return true;
         }
-        false
     }
 
     pub(super) fn next_job(&mut self) -> Option<(LogKey, Job)> {
