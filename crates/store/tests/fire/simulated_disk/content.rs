@@ -75,7 +75,7 @@ impl Content {
         }
     }
 
-    /// A sync that fails: blocks are lost, ruined or written, and all of them count as clean from now on, so the next
+    /// A sync that fails: blocks are lost, torn or written, and all of them count as clean from now on, so the next
     /// sync says that all is well. What the cache holds is still right, which is why reading it back proves nothing.
     pub(crate) fn fail_sync(&mut self, rng: &mut Rng) {
         for (index, images) in self.images() {
@@ -83,8 +83,6 @@ impl Content {
             match rng.u8(..8) {
                 0 => put(&mut self.durable, index, &images[last]),
                 1 => put(&mut self.durable, index, &torn(&images[0], &images[last], rng)),
-                // An unfinished write can take what the block held before down with it.
-                2 => put(&mut self.durable, index, &vec![0; BLOCK]),
                 _ => {}
             }
         }
