@@ -128,6 +128,12 @@ impl Aftermath<'_> {
         }
     }
 
+    /// Reads a session's conversation.
+    pub(crate) fn records(&self, id: &str) -> Verdict<Vec<String>> {
+        self.check_verify(id)?;
+        self.read(id, LogName::Messages)
+    }
+
     /// Reads a log's records, which must stand at dense positions with nothing lost between them.
     fn read(&self, id: &str, name: LogName) -> Verdict<Vec<String>> {
         let (log, mut from, mut records) = (LogKey::new(session_id(id), name), 0, Vec::new());
