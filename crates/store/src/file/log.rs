@@ -29,6 +29,8 @@ pub(crate) struct LogFile {
     file: Box<dyn DiskFile>,
     path: PathBuf,
     inode: u64,
+    /// Which file goes before it, and where that one ends.
+    before: Option<(u32, u64)>,
     /// Where its records begin.
     start: u64,
     /// How long the file was when we last looked.
@@ -65,6 +67,7 @@ impl LogFile {
         let segments = segment::open_all(&**disk, folder, name)?;
         let (number, start, first) =
             segments.last().map_or((0, 0, 0), |last| (last.number, last.start, last.first));
+        let before = segments.iter().rev().nth(1).and_then(|before| Some((before.number, before.end?)));
         let path = segment::path(folder, name, number);
         let file = disk.open(&path, Open::Append).map_err(Error::io("open", &path))?;
         let stat = file.stat().map_err(Error::io("look at", &path))?;
@@ -77,6 +80,7 @@ impl LogFile {
             inode: stat.inode,
             length: stat.length,
             next: first,
+            before,
             start,
             synced: stat.length,
             retained: Vec::new(),
@@ -300,7 +304,13 @@ impl LogFile {
         }
         let records: Vec<Line> = whole_lines(&self.retained).collect();
         let first = records.first().map_or(self.next, |line| line.stamp().position);
-        let header = Header { after: self.segment, end: self.retained_from, first }.to_line()?;
+        // Where all its records are written again, this file counts for nothing: its header stands in the first block,
+        // and may be lost with it.
+        let (after, end) = match self.before {
+            Some(before) if self.retained_from == self.start => before,
+            _ => (self.segment, self.retained_from),
+        };
+        let header = Header { after, end, first }.to_line()?;
         let mut bytes = Vec::with_capacity(self.retained.len() + 256);
         for line in std::iter::once(&header).chain(&records) {
             bytes.extend_from_slice(line.as_bytes());
@@ -313,6 +323,7 @@ impl LogFile {
         self.file = file;
         self.path = path;
         self.segment = number;
+        self.before = Some((after, end));
         self.start = header.as_bytes().len() as u64 + 1;
         self.length = bytes.len() as u64;
         self.retained = bytes.split_off(self.start as usize);
