@@ -1,4 +1,25 @@
 //! The program under fire: killed, starved, frozen, lied to.
 
+#[expect(clippy::print_stderr, reason = "a failure says how to repeat it")]
+#[expect(clippy::expect_used, reason = "a table that cannot be written is a failure")]
 #[path = "../../store/tests/fire/effort.rs"]
 pub(crate) mod effort;
+
+mod appender;
+mod clock;
+mod crowd;
+mod frozen;
+mod full_disk;
+mod kill;
+mod late_data;
+mod ledger;
+mod lying_sync;
+mod mounted;
+mod power;
+mod refusals;
+mod side_by_side;
+mod strace;
+mod syscalls;
+mod template;
+mod torn_write;
+mod world;

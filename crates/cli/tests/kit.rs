@@ -13,6 +13,8 @@ use tempfile::TempDir;
 /// A person's home with a store in it.
 pub(crate) struct Home {
     folder: TempDir,
+    store: PathBuf,
+    variables: Vec<(String, String)>,
 }
 
 /// What the program said, and how it ended.
@@ -25,7 +27,27 @@ pub(crate) struct Said {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        Self::within(tempfile::tempdir().unwrap())
+    }
+
+    /// A home in memory, where a sync costs nothing; on disk if there is no such place.
+    pub(crate) fn in_memory() -> Self {
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        Self::within(folder)
+    }
+
+    fn within(folder: TempDir) -> Self {
+        Self { folder, store: "store".into(), variables: Vec::new() }
+    }
+
+    /// Sets what the program's environment has from now on.
+    pub(crate) fn set<const N: usize>(&mut self, variables: [(&str, &str); N]) {
+        self.variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    }
+
+    /// Has its store at another place in this home from now on.
+    pub(crate) fn move_to(&mut self, store: impl Into<PathBuf>) {
+        self.store = store.into();
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -33,7 +55,7 @@ impl Home {
     }
 
     pub(crate) fn store(&self) -> PathBuf {
-        self.path().join("store")
+        self.path().join(&self.store)
     }
 
     pub(crate) fn log(&self, session: &str) -> PathBuf {
@@ -47,12 +69,17 @@ impl Home {
 
     /// Returns the program, to be run by another one.
     pub(crate) fn through(&self, runner: &[&str], words: &[&str]) -> Command {
-        let program = env!("CARGO_BIN_EXE_rethread");
-        let mut line = runner.iter().copied().chain([program]).chain(words.iter().copied());
+        self.instead(&[runner, &[env!("CARGO_BIN_EXE_rethread")]].concat(), words)
+    }
+
+    /// Returns a program of the caller's, to be run in this home.
+    pub(crate) fn instead(&self, runner: &[&str], words: &[&str]) -> Command {
+        let mut line = runner.iter().chain(words).copied();
         let mut command = Command::new(line.next().unwrap());
         command.args(line).current_dir(self.path());
         command.env_remove("XDG_DATA_HOME").env_remove("NO_COLOR");
         command.env("HOME", self.path()).env("RETHREAD_HOME", self.store());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

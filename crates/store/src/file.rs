@@ -26,6 +26,7 @@ use bytes::Bytes;
 use self::disk::look;
 pub use self::disk::{Disk, DiskFile, Open, RealDisk, Stat};
 use self::folder::Folder;
+use self::index::Slots;
 use self::read::Bookmark;
 use crate::backend::{
     Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Known, Listed, LogKey,
@@ -37,6 +38,9 @@ use crate::stamp::Line;
 
 /// How many sessions are held open; a session's folder costs up to seven file handles.
 const MAX_OPEN: usize = 96;
+/// From how many sessions on it pays to look at them on several threads, and on how many at most.
+const MANY: usize = 512;
+const MOST_LOOKERS: usize = 8;
 /// How many places readers stopped at are remembered.
 const MAX_BOOKMARKS: usize = 1024;
 /// The largest record: what a reader still takes in one piece.
@@ -133,23 +137,48 @@ impl FileBackend {
         Ok(chunk.lines.into_iter().find(|line| line.stamp().position == position))
     }
 
-    fn list_sessions(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
-        let folder = self.root.join("sessions");
-        let mut listed = Vec::new();
-        for name in self.names(&folder)? {
-            if listed.len() == limit {
-                break;
+    /// Returns the newest position of an entry, from some position on, without an index.
+    fn search(&self, log: &LogKey, id: &EntryId, mut from: Position) -> Result<Option<Position>> {
+        let folder = self.session_path(&log.session);
+        let (mut found, mut bookmark) = (None, None);
+        loop {
+            let (chunk, mark) =
+                read::read(&*self.disk, &folder, log.name, From::Position(from), 1 << 20, bookmark)?;
+            let hit = chunk.lines.iter().rev().find(|line| line.stamp().id == *id);
+            found = hit.map(|line| line.stamp().position).or(found);
+            if chunk.next == from {
+                return Ok(found);
             }
-            if after.is_some_and(|after| name.as_str() <= after) || name.parse::<SessionId>().is_err() {
-                continue;
-            }
-            match self.stat_session(&name) {
-                Ok(Some(session)) => listed.push(session),
-                Ok(None) => {}
-                // Whoever reads it learns why; left out, it would be taken for gone.
-                Err(_) => listed.push(Listed { name, change: String::new(), modified: timestamp(0) }),
-            }
+            (from, bookmark) = (chunk.next, mark);
         }
+    }
+
+    fn list_sessions(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
+        let mut names = self.names(&self.root.join("sessions"))?;
+        names.retain(|name| {
+            after.is_none_or(|after| name.as_str() > after) && name.parse::<SessionId>().is_ok()
+        });
+        let look = |name: &String| match self.stat_session(name) {
+            Ok(session) => session,
+            // Whoever reads it learns why; left out, it would be taken for gone.
+            Err(_) => Some(Listed { name: name.clone(), change: String::new(), modified: timestamp(0) }),
+        };
+        if limit < usize::MAX || names.len() < MANY {
+            return Ok(names.iter().filter_map(look).take(limit).collect());
+        }
+        // Looking at a file is nearly all system call, which scales with the cores.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_LOOKERS);
+        let mut listed = Vec::with_capacity(names.len());
+        std::thread::scope(|scope| {
+            let parts: Vec<_> = names
+                .chunks(names.len().div_ceil(cores))
+                .map(|part| scope.spawn(|| part.iter().filter_map(look).collect()))
+                .collect();
+            for part in parts {
+                let found: Vec<Listed> = part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                listed.extend(found);
+            }
+        });
         Ok(listed)
     }
 
@@ -329,22 +358,16 @@ impl Backend for FileBackend {
 
     async fn find(&self, log: &LogKey, id: &EntryId) -> Result<Option<Position>> {
         let folder = self.session_path(&log.session);
-        for position in index::candidates(&*self.disk, &folder, log.name, id) {
+        let slots = Slots::read(&*self.disk, &folder, log.name);
+        for position in slots.candidates(id) {
             if self.read_one(log, position)?.is_some_and(|line| line.stamp().id == *id) {
-                return Ok(Some(position));
+                let unknown = slots.unknown_after(position);
+                let (last, _) = read::read(&*self.disk, &folder, log.name, From::Last, 1, None)?;
+                let newer = if unknown < last.next { self.search(log, id, unknown)? } else { None };
+                return Ok(newer.or(Some(position)));
             }
         }
-        let (mut found, mut from, mut bookmark) = (None, 0, None);
-        loop {
-            let (chunk, mark) =
-                read::read(&*self.disk, &folder, log.name, From::Position(from), 1 << 20, bookmark)?;
-            let hit = chunk.lines.iter().rev().find(|line| line.stamp().id == *id);
-            found = hit.map(|line| line.stamp().position).or(found);
-            if chunk.next == from {
-                return Ok(found);
-            }
-            (from, bookmark) = (chunk.next, mark);
-        }
+        self.search(log, id, 0)
     }
 
     async fn stat(&self, session: &SessionId) -> Result<Option<Listed>> {

@@ -101,7 +101,7 @@ impl Session {
         };
         let current = self.store.inner.backend.get(&key).await?;
         let former = current.as_ref().and_then(|current| read(&current.bytes)).map_or(0, |lease| lease.epoch);
-        let document = LeaseDocument { epoch: former + 1, ..document };
+        let document = LeaseDocument { epoch: former.saturating_add(1), ..document };
         if let Some(holder) = current.as_ref().and_then(|current| self.live_holder(current))
             && claim == Claim::IfFree
         {

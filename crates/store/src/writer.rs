@@ -24,6 +24,7 @@ use self::queue::Queue;
 use self::state::{Job, State, trouble};
 pub(crate) use self::unheard::Unheard;
 use crate::backend::{Backend, Durability, LogKey, LogName};
+use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::health::{Event, Health};
 use crate::id::SessionId;
@@ -119,6 +120,11 @@ impl Writer {
         let fits =
             queue.records == 0 || (queue.records < limits.operations && queue.bytes + size <= limits.bytes);
         if !operation.is_barrier() && (!fits || (total > 0 && total + size > limits.total_bytes)) {
+            if Defect::DropWhenFull.is_on() {
+                let mut operation = operation;
+                operation.tell(Ok(Ack { records: Vec::new(), durability: self.shared.durability }));
+                return Ok(());
+            }
             return Err((operation, Error::Full(log.clone())));
         }
         if !operation.is_barrier() {

@@ -21,12 +21,14 @@ impl Written {
         let home = Home::new();
         let store = home.open();
         let session = crate::kit::conversation(&store, "s", 3);
-        // What is accepted while the log is locked goes to the disk as one write.
+        // What is accepted while the log is locked, and while an earlier batch waits for it, becomes one write.
         let lock = std::fs::File::open(home.session_folder(session.id()).join("lock")).unwrap();
         lock.lock().unwrap();
-        let tickets: Vec<_> = (4..64).map(|n| run(session.append(message(n))).unwrap()).collect();
+        let first = run(session.append(message(4))).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let tickets: Vec<_> = (5..64).map(|n| run(session.append(message(n))).unwrap()).collect();
         lock.unlock().unwrap();
-        tickets.into_iter().for_each(|ticket| drop(ticket.wait().unwrap()));
+        [first].into_iter().chain(tickets).for_each(|ticket| drop(ticket.wait().unwrap()));
         store.close().unwrap();
         let whole = std::fs::read(home.log(session.id())).unwrap();
         let mut records = Vec::new();

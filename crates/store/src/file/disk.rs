@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+use crate::defect::Defect;
 use crate::error::{Error, Result};
 
 /// A file system.
@@ -85,7 +86,7 @@ pub struct RealDisk;
 impl Disk for RealDisk {
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         let mut options = OpenOptions::new();
-        options.read(true).mode(0o600);
+        options.read(true).mode(if Defect::LeaveModesToTheUmask.is_on() { 0o666 } else { 0o600 });
         let file = match how {
             Open::Read => options.open(path)?,
             Open::Existing => options.write(true).open(path)?,
@@ -137,7 +138,9 @@ impl Disk for RealDisk {
 /// The mode given at creation passes through the umask, so it is set again on what was made just now.
 fn create(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.create_new(true).open(path)?;
-    file.set_permissions(Permissions::from_mode(0o600))?;
+    if !Defect::LeaveModesToTheUmask.is_on() {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+    }
     Ok(file)
 }
 

@@ -8,6 +8,7 @@ use super::disk::{Disk, Open, Stat, read_range, write_all_at};
 use super::lock::LockFile;
 use super::quarantine::{make_folder, sync_up};
 use crate::backend::{Document, Expect, Key, Listed, Put, Version};
+use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::id::BlobId;
 
@@ -58,11 +59,17 @@ pub(crate) fn put(disk: &dyn Disk, root: &Path, path: &Path, bytes: &[u8], expec
 /// Replaces a file whole: written aside, synced, renamed.
 pub(crate) fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path.parent().unwrap_or(path);
-    let aside = folder.join(format!(".{}.tmp", uuid::Uuid::new_v4().simple()));
+    let mut aside = folder.join(format!(".{}.tmp", uuid::Uuid::new_v4().simple()));
+    if Defect::ReplaceInPlace.is_on() {
+        let _ = disk.remove_file(path);
+        aside = path.to_owned();
+    }
     let write = || {
         let file = disk.open(&aside, Open::New)?;
         write_all_at(&*file, bytes, 0)?;
-        file.sync()?;
+        if !Defect::RenameBeforeSync.is_on() {
+            file.sync()?;
+        }
         disk.rename(&aside, path)?;
         disk.sync_folder(folder)
     };

@@ -11,6 +11,7 @@ use super::quarantine::{Quarantine, sync_up};
 use super::scan::{self, Assembler};
 use super::segment::{self, Header};
 use crate::backend::{Damage, Durability, LogName, Position};
+use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::stamp::Line;
 
@@ -96,7 +97,12 @@ impl LogFile {
         let Some(newest) = segments.last() else {
             return Ok(log);
         };
-        let tail = scan::last(newest, &name, stat.length).map_err(Error::io("read", &log.path))?;
+        let mut tail = scan::last(newest, &name, stat.length).map_err(Error::io("read", &log.path))?;
+        if log.index.reaches_beyond(tail.next().unwrap_or(first)) {
+            // The log was longer once, or old lines stand behind newer ones: then its end says too little, and what
+            // was added at a position that is taken would never be read.
+            tail = scan::whole(newest, &name, stat.length).map_err(Error::io("read", &log.path))?;
+        }
         log.next = tail.next().unwrap_or(first);
         log.set_aside(&tail, found, quarantine)?;
         log.retain_from_disk(stat.length, stat.length)?;
@@ -161,10 +167,15 @@ impl LogFile {
     ) -> Result<()> {
         let last =
             read_range(&*self.file, self.length.saturating_sub(1), self.length).map_err(self.at("read"))?;
-        self.torn = last.first().is_some_and(|&byte| byte != b'\n');
+        self.torn = last.first().is_some_and(|&byte| byte != b'\n') && !Defect::SkipTheTailCheck.is_on();
         let Some(damage) = tail.tail(self.length) else {
             return Ok(());
         };
+        if Defect::CutTheTornTail.is_on() {
+            self.file.truncate(damage.offset).map_err(self.at("cut"))?;
+            (self.length, self.torn) = (damage.offset, false);
+            return Ok(());
+        }
         let bytes = read_range(&*self.file, damage.offset, self.length).map_err(self.at("read"))?;
         quarantine.keep(&damage, &bytes)?;
         found.push(damage);
@@ -206,7 +217,8 @@ impl LogFile {
             bytes.extend_from_slice(line.as_bytes());
             bytes.push(b'\n');
         }
-        if durability > Durability::Off && lock.mark(self.name).is_none() {
+        let marked = durability > Durability::Off && !Defect::ForgetTheMark.is_on();
+        if marked && lock.mark(self.name).is_none() {
             let (segment, from, owner) = (self.segment, self.length, owner.to_owned());
             lock.set_mark(self.name, Some(Mark { segment, from, owner }))?;
         }
@@ -221,6 +233,7 @@ impl LogFile {
         lines.iter().for_each(|line| self.index.push(line));
         self.index.write();
         match durability {
+            Durability::Synced if Defect::AcknowledgeBeforeSync.is_on() => {}
             Durability::Synced => self.settle(lock)?,
             Durability::Written if self.retained.len() > MAX_RETAINED => self.settle(lock)?,
             Durability::Written => {}
@@ -246,7 +259,7 @@ impl LogFile {
     }
 
     fn sync(&mut self) -> Result<()> {
-        if self.condemned || self.file.sync().is_err() {
+        if self.condemned || self.sync_file().is_err() {
             // A second sync would report success although the first one's data is gone.
             self.condemned = true;
             self.next_segment()?;
@@ -260,6 +273,16 @@ impl LogFile {
         Ok(())
     }
 
+    fn sync_file(&self) -> std::io::Result<()> {
+        if Defect::DropTheSync.is_on() {
+            return Ok(());
+        }
+        match self.file.sync() {
+            Err(_) if Defect::SyncAgainAfterAFailure.is_on() => self.file.sync(),
+            done => done,
+        }
+    }
+
     /// Writes a batch with one call. Where there is no room for all of it, the file is cut back to the last whole
     /// group. Returns how many lines are in, and how many bytes.
     fn write(&mut self, bytes: &[u8], lines: &[Line]) -> Result<(usize, usize)> {
@@ -270,6 +293,7 @@ impl LogFile {
         let failed = loop {
             match self.file.append(&bytes[written..]) {
                 Ok(0) => break Some(std::io::ErrorKind::WriteZero.into()),
+                Ok(_) if Defect::IgnoreAShortWrite.is_on() => written = bytes.len(),
                 Ok(count) => written += count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => break Some(error),
@@ -288,6 +312,9 @@ impl LogFile {
             }
         }
         let length = self.file.stat().map_err(self.at("look at"))?.length;
+        if Defect::IgnoreAShortWrite.is_on() {
+            return Ok((count, size));
+        }
         if length != self.length + size as u64 {
             // Somebody appends without the lock. Our lines are whole; the next look finds them in their place.
             return Err(Error::Contended(self.path.display().to_string()));
@@ -297,7 +324,7 @@ impl LogFile {
 
     /// Leaves a file that nothing may be added to, and writes every record since its last synced block to a new one.
     fn next_segment(&mut self) -> Result<()> {
-        let number = segment::highest(&*self.disk, &self.folder, self.name)? + 1;
+        let number = segment::next_number(&*self.disk, &self.folder, self.name)?;
         let path = segment::path(&self.folder, self.name, number);
         if let Some(end) = self.unfinished {
             self.retain_from_disk(end, end)?;
@@ -367,6 +394,9 @@ impl LogFile {
 
     /// Makes the names of a new file and of a new session durable.
     fn sync_folders(&self) -> Result<()> {
+        if Defect::DropTheFolderSync.is_on() {
+            return Ok(());
+        }
         let root = self.folder.ancestors().nth(2).unwrap_or(&self.folder);
         sync_up(&*self.disk, root, &self.folder)
     }
@@ -384,7 +414,7 @@ fn whole_groups(lines: &[Line], prefix: usize, written: usize) -> (usize, usize)
         if at > written {
             break;
         }
-        if line.stamp().left == 0 {
+        if line.stamp().left == 0 || Defect::SplitAGroup.is_on() {
             whole = (index + 1, at);
         }
     }

@@ -5,8 +5,9 @@ use std::path::Path;
 use super::disk::{Disk, DiskFile, look, read_range};
 use super::scan::{self, Assembler};
 use super::segment::{self, Segment};
-use crate::backend::{Chunk, From, LogName, Position};
+use crate::backend::{Chunk, Damage, From, LogName, Position};
 use crate::error::{Error, Result};
+use crate::stamp::Flaw;
 
 /// Where a reader stopped, so that the next read goes on there without searching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +48,17 @@ pub(crate) fn read(
         Err(error) => return Err(error),
     };
     let place = |number: u32| segment::path(folder, log, number);
-    match from {
-        From::Last => read_last(&segments, log, place).map(|chunk| (chunk, None)),
-        From::Position(position) => read_on(&segments, log, position, max_bytes, bookmark, place),
+    let (mut chunk, bookmark) = match from {
+        From::Last => (read_last(&segments, log, place)?, None),
+        From::Position(position) => read_on(&segments, log, position, max_bytes, bookmark, place)?,
+    };
+    if chunk.lines.is_empty() || from == From::Last {
+        for (number, length) in segment::headless(disk, folder, log, &segments)? {
+            let (file, flaw) = (segment::file_name(log, number), Flaw::Unstamped);
+            chunk.tail.get_or_insert(Damage { file, offset: 0, length, flaw, lost: 0..0 });
+        }
     }
+    Ok((chunk, bookmark))
 }
 
 fn read_last(segments: &[Segment], log: LogName, place: impl Fn(u32) -> std::path::PathBuf) -> Result<Chunk> {

@@ -37,6 +37,7 @@ pub(super) struct State {
     pub(super) touched: HashSet<SessionId>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "one is made for each batch, and most carry a head")]
 pub(super) enum Job {
     Write { head: Option<Head>, batch: Batch, unsynced: Unsynced },
     Sync,

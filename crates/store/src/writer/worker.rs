@@ -1,6 +1,7 @@
 //! What a writer thread does with one batch of one log.
 
 use crate::backend::{Append, Backend, Damage, Durability, From, LogKey, LogName};
+use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::ticket::Ack;
 
@@ -171,7 +172,10 @@ impl Outcome {
         durability: Durability,
     ) {
         let mut barrier = Ok(());
-        if self.unsynced && (self.overdue || operations.iter().any(Operation::is_barrier)) {
+        if self.unsynced
+            && (self.overdue || operations.iter().any(Operation::is_barrier))
+            && !Defect::FlushWithoutSync.is_on()
+        {
             barrier = backend.settle(log).await;
             self.unsynced = barrier.is_err();
             if let (Ok(()), Some(head)) = (&barrier, &mut self.head) {

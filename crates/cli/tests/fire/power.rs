@@ -1,0 +1,139 @@
+//! Power cuts on real file systems: what was acknowledged is there when the machine comes back.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::time::Duration;
+
+use super::appender::{Appender, Pace};
+use super::effort::Effort;
+use super::ledger::{self, Ledger, Run};
+use super::mounted::{Cut, Image, Mounted};
+use super::strace;
+use super::world::{Outcome, Verb, World};
+use crate::kit::Home;
+
+/// How many cuts one store lives through before another one is begun.
+const CUTS_A_STORE: usize = 8;
+
+#[test]
+fn what_was_acknowledged_survives_a_power_cut_on_ext4() {
+    cuts("ext4", "power cut on ext4");
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_power_cut_on_xfs() {
+    cuts("xfs", "power cut on XFS");
+}
+
+fn cuts(kind: &str, row: &'static str) {
+    let Some(image) = Image::new(kind, "defaults") else { return };
+    let (mut home, mut world) = (Home::new(), World::default());
+    let at = home.path().join("disk");
+    let mut disk = image.mount(&at);
+    for (number, round) in Effort::new(row, 50).enumerate() {
+        let mut rng = round.rng();
+        if number % CUTS_A_STORE == 0 {
+            std::fs::remove_dir_all(at.join("home")).unwrap_or_default();
+            // So deep that folders must be made, and made durable, on the way.
+            home.move_to(format!("disk/home/{number}/store"));
+            world = World::default();
+        }
+        for _ in 0..rng.usize(1..4) {
+            live(&home, &mut world, &mut rng);
+        }
+        break_off(&home, &mut world, &disk, &mut rng);
+        drop(disk);
+        disk = image.mount(&at);
+        world.check(&home);
+    }
+}
+
+/// Does something that is acknowledged as a whole.
+fn live(home: &Home, world: &mut World, rng: &mut fastrand::Rng) {
+    let (open, trash) = (world.open(), world.trash());
+    let Some(one) = rng.choice(open.clone()) else {
+        let name = world.name("n");
+        assert_eq!(world.act(home, Verb::New, &name, "").code, 0);
+        return;
+    };
+    let (verb, session) = match rng.u8(..8) {
+        0 if open.len() < 5 => (Verb::New, world.name("n")),
+        1 if open.len() < 5 => (Verb::Fork, world.name("f")),
+        2 => (Verb::Archive, one.clone()),
+        3 => (Verb::Unarchive, one.clone()),
+        4 if open.len() > 1 => (Verb::Delete, one.clone()),
+        5 if !trash.is_empty() => (Verb::Restore, trash[0].clone()),
+        _ => {
+            let run = Run::new(world.name("r"), (0..4).map(|_| rng.usize(..3000)));
+            let ended = Appender::start(home.command(&["append", &one]), run, Pace::Flood).end();
+            assert_eq!((ended.code, ended.run.acknowledged.len()), (Some(0), 4), "{}", ended.err);
+            return world.add(&one, ended.run);
+        }
+    };
+    let said = world.act(home, verb, &session, &one);
+    assert_eq!(said.code, 0, "{verb:?} {session}: {}", said.err);
+}
+
+/// Cuts the power while entries are appended, and often while something else is done as well.
+fn break_off(home: &Home, world: &mut World, disk: &Mounted, rng: &mut fastrand::Rng) {
+    let open = world.open();
+    let mut appenders = Vec::new();
+    for _ in 0..rng.usize(..3) {
+        let Some(session) = rng.choice(&open) else { continue };
+        let most = if rng.bool() { 500 } else { 6000 };
+        let run = Run::new(world.name("r"), (0..200).map(|_| rng.usize(..most)));
+        let pace = if rng.u8(..4) == 0 { Pace::Lockstep } else { Pace::Flood };
+        appenders.push((session, Appender::start(home.command(&["append", session]), run, pace)));
+    }
+    let verb = rng.choice([Verb::New, Verb::Fork, Verb::Archive, Verb::Delete]).filter(|_| rng.bool());
+    let other = verb.zip(rng.choice(&open)).map(|(verb, one)| {
+        let makes_one = matches!(verb, Verb::New | Verb::Fork);
+        let session = if makes_one { world.name("x") } else { one.clone() };
+        world.prepare(home, verb, &session, one);
+        let child = home.start(&verb.words(&session, one));
+        (verb, session, child)
+    });
+    std::thread::sleep(Duration::from_micros(rng.u64(..25_000)));
+    disk.cut(if rng.bool() { Cut::AtOnce } else { Cut::AfterTheJournal });
+    let patient = rng.u8(..25) == 0;
+    for (session, appender) in appenders {
+        let ended = if patient { appender.end() } else { appender.kill() };
+        if patient {
+            // An input that was used up before the cut has ended well.
+            let fine = ended.run.acknowledged.len() == ended.run.lines.len();
+            assert_eq!(ended.code, Some(i32::from(!fine)), "{}", ended.err);
+            assert!(fine || ended.err.contains("\nhint: "), "{}", ended.err);
+        }
+        world.add(session, ended.run);
+    }
+    if let Some((verb, session, mut child)) = other {
+        let _ = child.kill();
+        let done = child.wait().unwrap().success();
+        world.conclude(verb, &session, if done { Outcome::Done } else { Outcome::Unsure });
+    }
+}
+
+/// If the same program with syncs that do nothing lost nothing, then the cuts above would prove nothing.
+#[test]
+fn a_power_cut_takes_what_was_only_said_to_be_synced() {
+    if !strace::works() {
+        return;
+    }
+    for kind in ["ext4", "xfs"] {
+        let Some(image) = Image::new(kind, "defaults") else { return };
+        let mut home = Home::new();
+        home.move_to("disk/store");
+        let disk = image.mount(&home.path().join("disk"));
+        home.answer(&["new", "--id", "s"]);
+        let mut ledger = Ledger::new("s");
+        let command = strace::tampered(&home, "fsync,fdatasync:retval=0", &["append", "s"]);
+        let ended = Appender::start(command, Run::new("r", [100; 20]), Pace::Lockstep).end();
+        assert_eq!(ended.run.acknowledged.len(), 20, "{}", ended.err);
+        ledger.add(ended.run);
+        ledger.check(&home);
+        disk.cut(Cut::AtOnce);
+        drop(disk);
+        let _disk = image.mount(&home.path().join("disk"));
+        let broken = ledger.broken(&ledger::stored(&home, "s"));
+        assert_eq!(broken, Err("r: 20 were acknowledged, 0 are there".into()), "{kind}");
+    }
+}
