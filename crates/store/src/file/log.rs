@@ -49,11 +49,20 @@ pub(crate) struct LogFile {
     /// Where a crash of the machine left a hole with whole lines behind it: their positions are given out again, so
     /// nothing may be added to this file any more.
     unfinished: Option<u64>,
-    /// Its name, or its folder's, may not be durable yet.
-    nameless: bool,
+    names: Names,
     /// A sync failed; nothing may be added to this file any more.
     condemned: bool,
     index: Index,
+}
+
+/// Which names may not be durable yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names {
+    Durable,
+    /// The file's own: whoever gave it to a new segment, or to a mended log, may have died before it was durable.
+    Found,
+    /// Those of its folders too.
+    New,
 }
 
 impl LogFile {
@@ -88,7 +97,7 @@ impl LogFile {
             retained_from: stat.length,
             torn: false,
             unfinished: None,
-            nameless: stat.length == 0,
+            names: if stat.length == 0 { Names::New } else { Names::Found },
             condemned: false,
             index: Index::open(disk, folder, name),
             path,
@@ -192,7 +201,7 @@ impl LogFile {
         // so a sync that succeeds now has really written them.
         let file = self.disk.open(&self.path, Open::Existing).map_err(self.at("open"))?;
         write_all_at(&*file, &bytes, block).map_err(self.at("write"))?;
-        self.nameless = true;
+        self.names = Names::New;
         self.sync()
     }
 
@@ -247,7 +256,7 @@ impl LogFile {
 
     /// Makes everything written so far durable, and says so in the lock file.
     pub(crate) fn settle(&mut self, lock: &mut LockFile) -> Result<()> {
-        if self.synced < self.length || self.condemned || self.nameless {
+        if self.synced < self.length || self.condemned || self.names != Names::Durable {
             self.sync()?;
         }
         lock.set_mark(self.name, None)
@@ -264,10 +273,12 @@ impl LogFile {
             self.condemned = true;
             self.next_segment()?;
         }
-        if self.nameless {
-            self.sync_folders()?;
-            self.nameless = false;
+        match self.names {
+            Names::Durable => {}
+            Names::Found => self.disk.sync_folder(&self.folder).map_err(Error::io("sync", &self.folder))?,
+            Names::New => self.sync_folders()?,
         }
+        self.names = Names::Durable;
         self.synced = self.length;
         self.trim();
         Ok(())
