@@ -21,7 +21,11 @@ impl Store {
             return Ok(false);
         }
         if fold.metadata.trashed_at.is_none() {
-            self.note(id, Note::Trashed { at: Timestamp::now() }).await?;
+            match self.note(id, Note::Trashed { at: Timestamp::now() }).await {
+                // Somebody else was faster, or an earlier try of ours that had ended with an error.
+                Err(Error::Trashed(_)) => {}
+                noted => noted?,
+            }
         }
         Ok(true)
     }
@@ -49,7 +53,10 @@ impl Store {
         }
         if !fold.purging {
             // From here on nobody can add to it or fork it, and an interrupted purge is finished by the next one.
-            self.note(id, Note::Purging { at: Timestamp::now() }).await?;
+            match self.note(id, Note::Purging { at: Timestamp::now() }).await {
+                Err(Error::Gone(_)) => {}
+                noted => noted?,
+            }
         }
         if let Err(error) = self.materialize_forks_of(id).await {
             // The forks still need it, so it comes back as it was.

@@ -29,6 +29,8 @@ pub(crate) struct LogFile {
     file: Box<dyn DiskFile>,
     path: PathBuf,
     inode: u64,
+    /// Which file goes before it, and where that one ends.
+    before: Option<(u32, u64)>,
     /// Where its records begin.
     start: u64,
     /// How long the file was when we last looked.
@@ -45,11 +47,20 @@ pub(crate) struct LogFile {
     /// Where a crash of the machine left a hole with whole lines behind it: their positions are given out again, so
     /// nothing may be added to this file any more.
     unfinished: Option<u64>,
-    /// Its name, or its folder's, may not be durable yet.
-    nameless: bool,
+    names: Names,
     /// A sync failed; nothing may be added to this file any more.
     condemned: bool,
     index: Index,
+}
+
+/// Which names may not be durable yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names {
+    Durable,
+    /// The file's own: whoever gave it to a new segment, or to a mended log, may have died before it was durable.
+    Found,
+    /// Those of its folders too.
+    New,
 }
 
 impl LogFile {
@@ -64,6 +75,7 @@ impl LogFile {
         let segments = segment::open_all(&**disk, folder, name)?;
         let (number, start, first) =
             segments.last().map_or((0, 0, 0), |last| (last.number, last.start, last.first));
+        let before = segments.iter().rev().nth(1).and_then(|before| Some((before.number, before.end?)));
         let path = segment::path(folder, name, number);
         let file = disk.open(&path, Open::Append).map_err(Error::io("open", &path))?;
         let stat = file.stat().map_err(Error::io("look at", &path))?;
@@ -76,12 +88,13 @@ impl LogFile {
             inode: stat.inode,
             length: stat.length,
             next: first,
+            before,
             start,
             synced: stat.length,
             retained: Retained::default(),
             torn: false,
             unfinished: None,
-            nameless: stat.length == 0,
+            names: if stat.length == 0 { Names::New } else { Names::Found },
             condemned: false,
             index: Index::open(disk, folder, name),
             path,
@@ -185,7 +198,7 @@ impl LogFile {
         // so a sync that succeeds now has really written them.
         let file = self.disk.open(&self.path, Open::Existing).map_err(self.at("open"))?;
         write_all_at(&*file, &bytes, block).map_err(self.at("write"))?;
-        self.nameless = true;
+        self.names = Names::New;
         self.sync()
     }
 
@@ -240,7 +253,7 @@ impl LogFile {
 
     /// Makes everything written so far durable, and says so in the lock file.
     pub(crate) fn settle(&mut self, lock: &mut LockFile) -> Result<()> {
-        if self.synced < self.length || self.condemned || self.nameless {
+        if self.synced < self.length || self.condemned || self.names != Names::Durable {
             self.sync()?;
         }
         lock.set_mark(self.name, None)
@@ -257,10 +270,12 @@ impl LogFile {
             self.condemned = true;
             self.next_segment()?;
         }
-        if self.nameless {
-            self.sync_folders()?;
-            self.nameless = false;
+        match self.names {
+            Names::Durable => {}
+            Names::Found => self.disk.sync_folder(&self.folder).map_err(Error::io("sync", &self.folder))?,
+            Names::New => self.sync_folders()?,
         }
+        self.names = Names::Durable;
         self.synced = self.length;
         self.retained.trim(self.synced);
         Ok(())
@@ -324,7 +339,13 @@ impl LogFile {
         }
         let records: Vec<Line> = self.retained.lines().collect();
         let first = records.first().map_or(self.next, |line| line.stamp().position);
-        let header = Header { after: self.segment, end: self.retained.from(), first }.to_line()?;
+        // Where all its records are written again, this file counts for nothing: its header stands in the first block,
+        // and may be lost with it.
+        let (after, end) = match self.before {
+            Some(before) if self.retained.from() == self.start => before,
+            _ => (self.segment, self.retained.from()),
+        };
+        let header = Header { after, end, first }.to_line()?;
         let mut bytes = Vec::with_capacity(self.retained.size() + 256);
         for line in std::iter::once(&header).chain(&records) {
             bytes.extend_from_slice(line.as_bytes());
@@ -337,6 +358,7 @@ impl LogFile {
         self.file = file;
         self.path = path;
         self.segment = number;
+        self.before = Some((after, end));
         self.start = header.as_bytes().len() as u64 + 1;
         self.length = bytes.len() as u64;
         self.retained = Retained::new(self.start, bytes.split_off(self.start as usize).into());

@@ -109,7 +109,8 @@ pub(crate) fn open_all(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<V
         wanted = Some(header.after);
         picked.push(segment);
     }
-    chain[0].end = end;
+    // Where a file in between is lost, its end is not that of the first one.
+    chain[0].end = end.filter(|_| wanted == Some(0));
     chain.extend(picked.into_iter().rev());
     Ok(chain)
 }

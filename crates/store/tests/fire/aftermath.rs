@@ -66,7 +66,7 @@ impl Aftermath<'_> {
 
     fn check_session(&self, id: &str, account: &Account, found: &mut Survivors) -> Verdict {
         let loaded = run(self.store.load(&session_id(id)));
-        if account.arrives && matches!(loaded, Ok(None)) {
+        if account.arrives.is_some() && matches!(loaded, Ok(None)) {
             found.absent.push(id.to_owned());
             let due = account.messages.iter().any(|record| record.acknowledged);
             return if due { Err("the import was done, and it is gone".into()) } else { Ok(()) };
@@ -80,7 +80,7 @@ impl Aftermath<'_> {
             };
         }
         let count = prefix_of(&account.messages, &records)?;
-        if account.arrives && count < account.messages.len() {
+        if account.arrives.is_some_and(|(whole, _)| count < whole) {
             return Err(format!("an import is half there: {records:?}"));
         }
         if !account.removed.may_be(&false) {
@@ -122,8 +122,16 @@ impl Aftermath<'_> {
     fn check_transcript(&self, id: &str, account: &Account) -> Verdict<usize> {
         let records = self.read(id, LogName::Transcript)?;
         let count = prefix_of(&account.transcript, &records)?;
-        let whole = count == account.transcript.len();
-        if account.arrives && !whole { Err("an import lacks its transcript".into()) } else { Ok(count) }
+        match account.arrives {
+            Some((_, whole)) if count < whole => Err("an import lacks its transcript".into()),
+            _ => Ok(count),
+        }
+    }
+
+    /// Reads a session's conversation.
+    pub(crate) fn records(&self, id: &str) -> Verdict<Vec<String>> {
+        self.check_verify(id)?;
+        self.read(id, LogName::Messages)
     }
 
     /// Reads a log's records, which must stand at dense positions with nothing lost between them.

@@ -23,8 +23,8 @@ pub(crate) struct Account {
     /// The session it was forked from, and the entries that it inherits.
     pub(crate) parent: Option<String>,
     pub(crate) inherits: Vec<String>,
-    /// It comes as a whole, from this file: an import.
-    pub(crate) arrives: bool,
+    /// So many records of each log come as a whole, from this file: an import that may not be over.
+    pub(crate) arrives: Option<(usize, usize)>,
     pub(crate) bundle: Arc<Vec<u8>>,
     pub(crate) removed: Register<bool>,
     pub(crate) driven: Register<bool>,

@@ -50,6 +50,8 @@ struct State {
     gated: bool,
     /// How many appends wait at the gate.
     waiting: usize,
+    /// Failing syncs take down what their blocks held before.
+    ruins: bool,
     rng: Rng,
 }
 
@@ -93,6 +95,7 @@ impl SimulatedDisk {
             watcher: None,
             gated: false,
             waiting: 0,
+            ruins: false,
             rng: Rng::with_seed(7),
         };
         Self { world: Arc::new(World { state: Mutex::new(state), opened_gate: Condvar::new() }), process: 0 }
@@ -138,6 +141,11 @@ impl SimulatedDisk {
     /// Seeds what failing syncs do.
     pub(crate) fn seed(&self, seed: u64) {
         self.state().rng = Rng::with_seed(seed);
+    }
+
+    /// From now on failing syncs take down what their blocks held before.
+    pub(crate) fn ruin(&self) {
+        self.state().ruins = true;
     }
 
     /// Tells somebody of every changing call, until it is told to end.

@@ -64,7 +64,8 @@ impl Run {
             tickets.push(run(session.append(entry)).expect("the queue takes it"));
             if tickets.len() == 1 {
                 // The first is on its way alone; the others wait for it.
-                while self.store.health().queued > 0 && !self.disk.is_holding() {
+                while self.store.health().queued > 0 && self.store.health().is_ok() && !self.disk.is_holding()
+                {
                     std::thread::yield_now();
                 }
             }

@@ -104,7 +104,8 @@ impl Run {
         let (messages, transcript) =
             self.account(id, |account| (account.messages.clone(), account.transcript.clone()));
         let bundle = Arc::new(bundle);
-        let mut account = Account { arrives: true, bundle, messages, transcript, ..Account::default() };
+        let arrives = Some((messages.len(), transcript.len()));
+        let mut account = Account { arrives, bundle, messages, transcript, ..Account::default() };
         for record in account.messages.iter_mut().chain(&mut account.transcript) {
             record.acknowledged = false;
         }
@@ -125,7 +126,7 @@ impl Run {
         self.account(id, Account::acknowledge_all);
         self.account(id, Account::acknowledge_transcript);
         // From here on it is a session like any other.
-        self.account(id, |account| account.arrives = false);
+        self.account(id, |account| account.arrives = None);
     }
 
     /// Uses the store as the next process may: clears away, begins what is not there, adds to what is.
@@ -141,8 +142,8 @@ impl Run {
         }
         for id in &found.absent {
             match self.account(id, |account| account.arrives) {
-                true => self.import(id),
-                false => self.create(id),
+                Some(_) => self.import(id),
+                None => self.create(id),
             }
         }
         for id in found.live.iter().chain(&found.trashed).chain(&found.absent) {

@@ -75,16 +75,18 @@ impl Content {
         }
     }
 
-    /// A sync that fails: blocks are lost, ruined or written, and all of them count as clean from now on, so the next
+    /// A sync that fails: blocks are lost, torn or written, and all of them count as clean from now on, so the next
     /// sync says that all is well. What the cache holds is still right, which is why reading it back proves nothing.
-    pub(crate) fn fail_sync(&mut self, rng: &mut Rng) {
+    ///
+    /// With `ruin` it takes down what its blocks held before, too. A crash right after that loses acknowledged records
+    /// whatever a program does, so it is not among what any sync may do.
+    pub(crate) fn fail_sync(&mut self, ruin: bool, rng: &mut Rng) {
         for (index, images) in self.images() {
             let last = images.len() - 1;
             match rng.u8(..8) {
+                _ if ruin => put(&mut self.durable, index, &vec![0; BLOCK]),
                 0 => put(&mut self.durable, index, &images[last]),
                 1 => put(&mut self.durable, index, &torn(&images[0], &images[last], rng)),
-                // An unfinished write can take what the block held before down with it.
-                2 => put(&mut self.durable, index, &vec![0; BLOCK]),
                 _ => {}
             }
         }

@@ -112,9 +112,9 @@ impl Machine {
         }
     }
 
-    pub(crate) fn fail_sync(&mut self, node: Node, rng: &mut fastrand::Rng) {
+    pub(crate) fn fail_sync(&mut self, node: Node, ruin: bool, rng: &mut fastrand::Rng) {
         if let Kind::File(content) = &mut self.inode(node).kind {
-            content.fail_sync(rng);
+            content.fail_sync(ruin, rng);
         }
     }
 

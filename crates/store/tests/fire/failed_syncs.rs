@@ -1,0 +1,41 @@
+//! A sync that fails, loses data, and says from then on that all is well.
+
+use super::crash::{any_crash, check_and_go_on};
+use super::effort::{Effort, torture};
+use super::ledger::Ledger;
+use super::run::Run;
+use super::simulated_disk::SimulatedDisk;
+
+#[test]
+fn a_failed_sync_that_takes_its_blocks_down_loses_nothing_acknowledged_after_it() {
+    for round in Effort::new("syncs that fail, lie and take blocks down", 40) {
+        let mut rng = round.rng();
+        let disk = SimulatedDisk::new();
+        disk.ruin();
+        let mut run = Run::on(&disk, Ledger::default());
+        run.create("a");
+        (0..rng.usize(..6)).for_each(|_| run.append_sized("a", rng.usize(..3_000)));
+        for _ in 0..rng.usize(1..3) {
+            run.fail_next_sync();
+            match rng.u8(..3) {
+                0 => run.append_sized("a", rng.usize(..3_000)),
+                1 => run.group("a", 3, rng.usize(..3_000)),
+                _ => run.batch("a", &[rng.usize(..3_000), rng.usize(..3_000), 20]),
+            }
+        }
+        // What the cache still had right is gone, as under memory pressure.
+        if rng.bool() {
+            disk.drop_caches();
+        }
+        let moments = run.record_moments();
+        (0..2).for_each(|_| run.append_sized("a", rng.usize(..3_000)));
+        disk.unwatch();
+        let moments = std::mem::take(&mut *moments.lock().expect("no test panics here"));
+        let few = if torture() { moments.len() } else { 3 };
+        let offset = rng.usize(..moments.len());
+        for (moment, ledger) in moments.iter().cycle().skip(offset).take(few) {
+            let (how, disk) = any_crash(moment, &mut rng);
+            check_and_go_on(&disk, ledger, &mut rng, &format!("{how}, {}", moment.story));
+        }
+    }
+}
