@@ -24,6 +24,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 pub use self::disk::{Disk, DiskFile, Open, RealDisk, Stat};
+use self::disk::{is_absent, is_there};
 use self::folder::Folder;
 use self::read::Bookmark;
 use crate::backend::{
@@ -164,10 +165,17 @@ impl FileBackend {
         Some(Listed { name: name.to_owned(), change, modified: timestamp(newest.modified) })
     }
 
+    /// Returns whether a folder holds records or documents. What cannot be looked at may, and nobody takes it away.
     fn holds_something(&self, folder: &Path) -> bool {
-        let written = |name: &String| self.disk.stat(&folder.join(name)).is_ok_and(|stat| stat.length > 0);
+        let written = |name: &String| match self.disk.stat(&folder.join(name)) {
+            Ok(stat) => stat.length > 0,
+            Err(error) => !is_absent(&error),
+        };
         let holds = |name: &String| name.ends_with(".json") || (name.ends_with(".jsonl") && written(name));
-        self.disk.names(folder).is_ok_and(|names| names.iter().any(holds))
+        match self.disk.names(folder) {
+            Ok(names) => names.iter().any(holds),
+            Err(error) => !is_absent(&error),
+        }
     }
 
     /// Returns the names in a folder, in order; none if it is not there.
@@ -194,7 +202,7 @@ impl FileBackend {
         let path = document::path(&self.root, key);
         let remove = || document::remove(&*self.disk, &path);
         match key.owner() {
-            _ if self.disk.stat(&path).is_err() => Ok(false),
+            _ if !is_there(&*self.disk, &path).map_err(Error::io("look at", &path))? => Ok(false),
             // Under the lock, or a put that expected the document could bring it back.
             Some(session) => self.folder(session).exclusively(self.long_patience(), remove),
             None => document::locked(&self.disk, &self.root, &self.owner, remove),
@@ -249,7 +257,10 @@ impl Backend for FileBackend {
             _ if expect == Expect::Any => replace(),
             Some(session) => {
                 let folder = self.folder(session);
-                if matches!(expect, Expect::Version(_)) && self.disk.stat(folder.path()).is_err() {
+                let there = is_there(&*self.disk, folder.path());
+                if matches!(expect, Expect::Version(_))
+                    && !there.map_err(Error::io("look at", folder.path()))?
+                {
                     return Ok(Put::Conflict(None));
                 }
                 quarantine::make_folder(&*self.disk, folder.path())?;
@@ -339,7 +350,7 @@ impl Backend for FileBackend {
 
     async fn rewrite(&self, log: &LogKey, known: &Known) -> Result<Rewrite> {
         let folder = self.folder(&log.session);
-        if self.disk.stat(folder.path()).is_err() {
+        if !is_there(&*self.disk, folder.path()).map_err(Error::io("look at", folder.path()))? {
             return Ok(Rewrite::default());
         }
         let done = folder.exclusively(self.long_patience(), || {

@@ -202,6 +202,20 @@ impl DiskFile for RealFile {
     }
 }
 
+/// Returns whether something is at a path. Only a certain "no such file" means that nothing is.
+pub(crate) fn is_there(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
+    match disk.stat(path) {
+        Ok(_) => Ok(true),
+        Err(error) if is_absent(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns whether an error says for certain that there is no such file.
+pub(crate) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
 /// Reads a range, less if the file ends before.
 pub(crate) fn read_range(file: &dyn DiskFile, from: u64, to: u64) -> io::Result<Vec<u8>> {
     let mut buffer = vec![0; usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX)];

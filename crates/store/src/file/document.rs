@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::disk::{Disk, Open, Stat, read_range, write_all_at};
+use super::disk::{Disk, Open, Stat, is_absent, read_range, write_all_at};
 use super::lock::LockFile;
 use super::quarantine::make_folder;
 use crate::backend::{Document, Expect, Key, Listed, Put, Version};
@@ -99,11 +99,11 @@ pub(crate) fn remove(disk: &dyn Disk, path: &Path) -> Result<bool> {
 /// Lists the documents of the store itself: those beside `sessions`, and those one folder down.
 pub(crate) fn list(disk: &dyn Disk, root: &Path, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
     let mut listed = Vec::new();
-    let folders =
-        [root.to_owned()].into_iter().chain(names(disk, root)?.into_iter().map(|name| root.join(name)));
-    for folder in folders {
+    // Others, like `lost+found`, are not ours, and perhaps not open to us.
+    let ours = names(disk, root)?.into_iter().filter(|name| name.parse::<Key>().is_ok());
+    for folder in [root.to_owned()].into_iter().chain(ours.map(|name| root.join(name))) {
         let prefix = folder.strip_prefix(root).map(|path| path.display().to_string()).unwrap_or_default();
-        for file in names(disk, &folder).unwrap_or_default() {
+        for file in names(disk, &folder)? {
             let Some(stem) = file.strip_suffix(".json") else {
                 continue;
             };
@@ -158,10 +158,6 @@ fn names(disk: &dyn Disk, folder: &Path) -> Result<Vec<String>> {
         Err(error) if is_absent(&error) => Ok(Vec::new()),
         Err(error) => Err(Error::io("list", folder)(error)),
     }
-}
-
-fn is_absent(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
 }
 
 fn version(bytes: &[u8]) -> Version {

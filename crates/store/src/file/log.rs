@@ -110,7 +110,7 @@ impl LogFile {
             Ok(stat) if stat.inode == self.inode => stat,
             _ => return Ok(false),
         };
-        if self.disk.stat(&segment::path(&self.folder, self.name, self.segment + 1)).is_ok() {
+        if segment::exists(&*self.disk, &self.folder, self.name, self.segment + 1)? {
             return Ok(false);
         }
         if stat.length == self.length {

@@ -145,5 +145,5 @@ pub(crate) fn is_still_there(disk: &dyn Disk, folder: &Path, log: LogName, bookm
         let seen = (stat.inode, stat.length, stat.modified);
         seen == (bookmark.inode, bookmark.length, bookmark.modified) && stat.length == bookmark.offset
     });
-    unchanged && disk.stat(&segment::path(folder, log, bookmark.segment + 1)).is_err()
+    unchanged && segment::exists(disk, folder, log, bookmark.segment + 1).is_ok_and(|newer| !newer)
 }

@@ -84,7 +84,8 @@ pub(crate) fn rewrite(
     replace(disk, &segment::path(folder, log, 0), &content)?;
     for number in 1..=highest + 1 {
         let path = segment::path(folder, log, number);
-        if disk.stat(&path).is_ok() {
+        // One that stayed would become the newest when the last one goes.
+        if segment::exists(disk, folder, log, number)? {
             disk.remove_file(&path).map_err(Error::io("remove", &path))?;
             disk.sync_folder(folder).map_err(Error::io("sync", folder))?;
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::disk::{Disk, DiskFile, Open, read_range};
+use super::disk::{Disk, DiskFile, Open, is_there, read_range};
 use crate::backend::{LogName, Position};
 use crate::entry::Entry;
 use crate::error::{Error, Result};
@@ -80,7 +80,7 @@ pub(crate) fn open_all(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<V
     };
     let mut chain = vec![Segment { number: 0, file, start: 0, end: None, first: 0 }];
     // A later segment exists only after a failed sync, so one failed look is all this costs.
-    if !exists(disk, folder, log, 1) {
+    if !exists(disk, folder, log, 1)? {
         return Ok(chain);
     }
     let mut found = Vec::new();
@@ -115,8 +115,11 @@ pub(crate) fn highest(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<u3
     Ok(names.iter().filter_map(number).max().unwrap_or(0))
 }
 
-fn exists(disk: &dyn Disk, folder: &Path, log: LogName, number: u32) -> bool {
-    disk.stat(&path(folder, log, number)).is_ok()
+/// Returns whether a segment's file is there. Whoever took an error for an absence would go on in a file that a later
+/// one has replaced, and nobody would read what it wrote.
+pub(crate) fn exists(disk: &dyn Disk, folder: &Path, log: LogName, number: u32) -> Result<bool> {
+    let path = path(folder, log, number);
+    is_there(disk, &path).map_err(Error::io("look at", &path))
 }
 
 fn open(disk: &dyn Disk, folder: &Path, log: LogName, number: u32) -> Result<Option<Box<dyn DiskFile>>> {
