@@ -1,4 +1,4 @@
-.PHONY: help run test check bench torture
+.PHONY: help run test check bench torture fuzz
 
 help: ## Show these targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -18,9 +18,11 @@ check: ## Format, lints, docs, licences and sources of the dependencies
 	"$$(scripts/setup tools)/bin/cargo-deny" --locked check bans licenses sources
 
 bench: ## Run the benchmarks; ONLY=name runs one
-	@if [ -d bench ]; then cargo run --release --locked -p rethread-bench -- $(ONLY); \
-	else echo "The benchmarks come with bench/, which is not here yet."; fi
+	cargo run --release --locked -p rethread-bench -- $(ONLY)
 
 # The same tests as in `make test`, with more time to find something.
 torture: ## Run the crash and fault tests for long; SECONDS_TOTAL=600
 	@scripts/torture $(ONLY)
+
+fuzz: ## Look for inputs that break a reader; SECONDS_TOTAL=300, TARGET=one
+	@scripts/fuzz

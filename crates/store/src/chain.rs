@@ -14,6 +14,8 @@ use crate::stamp::{Kind, Line};
 
 /// How much is read at once; a window of few records is usually far less.
 const READ_AHEAD: usize = 4 << 20;
+/// How large a record usually is.
+const USUAL: usize = 2 << 10;
 /// How many records the first look takes in, and the most that one takes in.
 const WINDOW: u64 = 64;
 const WIDEST: u64 = 4096;
@@ -277,7 +279,7 @@ impl Window {
     }
 
     async fn load(&mut self, backend: &dyn Backend, log: &LogKey, position: Position) -> Result<()> {
-        let size: usize = self.lines.iter().map(|line| line.as_bytes().len()).sum();
+        let size: usize = self.lines.iter().map(Line::size).sum();
         self.width = match self.width {
             0 => WINDOW,
             // Large entries: a window of few is enough, and one of many would hold most of the session.
@@ -288,7 +290,9 @@ impl Window {
         self.next = self.first;
         self.lines.clear();
         while self.next <= position {
-            let chunk = backend.read(log, From::Position(self.next), READ_AHEAD).await?;
+            // About as much as is wanted: an entry far back must not cost what lies behind it.
+            let left = (position + 1 - self.next) as usize;
+            let chunk = backend.read(log, From::Position(self.next), READ_AHEAD.min(left * USUAL)).await?;
             if chunk.next == self.next {
                 break;
             }

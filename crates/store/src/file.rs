@@ -14,7 +14,7 @@ mod scan;
 mod segment;
 
 use std::collections::HashMap;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,9 +23,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+use self::disk::look;
 pub use self::disk::{Disk, DiskFile, Open, RealDisk, Stat};
-use self::disk::{is_absent, is_there};
 use self::folder::Folder;
+use self::index::Slots;
 use self::read::Bookmark;
 use crate::backend::{
     Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Known, Listed, LogKey,
@@ -37,6 +38,9 @@ use crate::stamp::Line;
 
 /// How many sessions are held open; a session's folder costs up to seven file handles.
 const MAX_OPEN: usize = 96;
+/// From how many sessions on it pays to look at them on several threads, and on how many at most.
+const MANY: usize = 512;
+const MOST_LOOKERS: usize = 8;
 /// How many places readers stopped at are remembered.
 const MAX_BOOKMARKS: usize = 1024;
 /// The largest record: what a reader still takes in one piece.
@@ -133,49 +137,82 @@ impl FileBackend {
         Ok(chunk.lines.into_iter().find(|line| line.stamp().position == position))
     }
 
-    fn list_sessions(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
-        let folder = self.root.join("sessions");
-        let mut listed = Vec::new();
-        for name in self.names(&folder)? {
-            if listed.len() == limit {
-                break;
+    /// Returns the newest position of an entry, from some position on, without an index.
+    fn search(&self, log: &LogKey, id: &EntryId, mut from: Position) -> Result<Option<Position>> {
+        let folder = self.session_path(&log.session);
+        let (mut found, mut bookmark) = (None, None);
+        loop {
+            let (chunk, mark) =
+                read::read(&*self.disk, &folder, log.name, From::Position(from), 1 << 20, bookmark)?;
+            let hit = chunk.lines.iter().rev().find(|line| line.stamp().id == *id);
+            found = hit.map(|line| line.stamp().position).or(found);
+            if chunk.next == from {
+                return Ok(found);
             }
-            if after.is_some_and(|after| name.as_str() <= after) || name.parse::<SessionId>().is_err() {
-                continue;
-            }
-            let Some(session) = self.stat_session(&name) else {
-                continue;
-            };
-            listed.push(session);
+            (from, bookmark) = (chunk.next, mark);
         }
+    }
+
+    fn list_sessions(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
+        let mut names = self.names(&self.root.join("sessions"))?;
+        names.retain(|name| {
+            after.is_none_or(|after| name.as_str() > after) && name.parse::<SessionId>().is_ok()
+        });
+        let look = |name: &String| match self.stat_session(name) {
+            Ok(session) => session,
+            // Whoever reads it learns why; left out, it would be taken for gone.
+            Err(_) => Some(Listed { name: name.clone(), change: String::new(), modified: timestamp(0) }),
+        };
+        if limit < usize::MAX || names.len() < MANY {
+            return Ok(names.iter().filter_map(look).take(limit).collect());
+        }
+        // Looking at a file is nearly all system call, which scales with the cores.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_LOOKERS);
+        let mut listed = Vec::with_capacity(names.len());
+        std::thread::scope(|scope| {
+            let parts: Vec<_> = names
+                .chunks(names.len().div_ceil(cores))
+                .map(|part| scope.spawn(|| part.iter().filter_map(look).collect()))
+                .collect();
+            for part in parts {
+                let found: Vec<Listed> = part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                listed.extend(found);
+            }
+        });
         Ok(listed)
     }
 
-    fn stat_session(&self, name: &str) -> Option<Listed> {
+    fn stat_session(&self, name: &str) -> Result<Option<Listed>> {
         let folder = self.root.join("sessions").join(name);
-        let log = |number| self.disk.stat(&segment::path(&folder, LogName::Messages, number));
-        let first = match log(0) {
-            Ok(stat) if stat.length > 0 => stat,
+        let log = |number| look(&*self.disk, &segment::path(&folder, LogName::Messages, number));
+        let mut newest = match log(0)? {
+            Some(stat) if stat.length > 0 => stat,
             // A folder alone is no session: its first record never came, or its last document is gone.
-            _ if self.holds_something(&folder) => self.disk.stat(&folder).ok()?,
-            _ => return None,
+            _ if self.holds_something(&folder)? => match look(&*self.disk, &folder)? {
+                Some(stat) => stat,
+                None => return Ok(None),
+            },
+            _ => return Ok(None),
         };
-        let newest = (1..).map_while(|number| log(number).ok()).last().unwrap_or(first);
+        for number in 1.. {
+            match log(number)? {
+                Some(stat) => newest = stat,
+                None => break,
+            }
+        }
         let change = format!("{}:{}:{}", newest.inode, newest.length, newest.modified);
-        Some(Listed { name: name.to_owned(), change, modified: timestamp(newest.modified) })
+        Ok(Some(Listed { name: name.to_owned(), change, modified: timestamp(newest.modified) }))
     }
 
-    /// Returns whether a folder holds records or documents. What cannot be looked at may, and nobody takes it away.
-    fn holds_something(&self, folder: &Path) -> bool {
-        let written = |name: &String| match self.disk.stat(&folder.join(name)) {
-            Ok(stat) => stat.length > 0,
-            Err(error) => !is_absent(&error),
-        };
-        let holds = |name: &String| name.ends_with(".json") || (name.ends_with(".jsonl") && written(name));
-        match self.disk.names(folder) {
-            Ok(names) => names.iter().any(holds),
-            Err(error) => !is_absent(&error),
+    fn holds_something(&self, folder: &Path) -> Result<bool> {
+        for name in self.names(folder)? {
+            let written =
+                || Ok(look(&*self.disk, &folder.join(&name))?.is_some_and(|stat: Stat| stat.length > 0));
+            if name.ends_with(".json") || (name.ends_with(".jsonl") && written()?) {
+                return Ok(true);
+            }
         }
+        Ok(false)
     }
 
     /// Returns the names in a folder, in order; none if it is not there.
@@ -185,14 +222,16 @@ impl FileBackend {
                 names.sort_unstable();
                 Ok(names)
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Ok(Vec::new())
+            }
             Err(error) => Err(Error::io("list", folder)(error)),
         }
     }
 
     fn remove_session(&self, session: &SessionId) -> Result<bool> {
         let path = self.session_path(session);
-        if !self.holds_something(&path) {
+        if !self.holds_something(&path)? {
             return Ok(false);
         }
         self.take_away(session, &path, || true)
@@ -202,7 +241,7 @@ impl FileBackend {
         let path = document::path(&self.root, key);
         let remove = || document::remove(&*self.disk, &path);
         match key.owner() {
-            _ if !is_there(&*self.disk, &path).map_err(Error::io("look at", &path))? => Ok(false),
+            _ if look(&*self.disk, &path)?.is_none() => Ok(false),
             // Under the lock, or a put that expected the document could bring it back.
             Some(session) => self.folder(session).exclusively(self.long_patience(), remove),
             None => document::locked(&self.disk, &self.root, &self.owner, remove),
@@ -251,16 +290,13 @@ impl Backend for FileBackend {
 
     async fn put(&self, key: &Key, bytes: &[u8], expect: Expect) -> Result<Put> {
         let path = document::path(&self.root, key);
-        let replace = || document::put(&*self.disk, &path, bytes, &expect);
+        let replace = || document::put(&*self.disk, &self.root, &path, bytes, &expect);
         match key.owner() {
             // Without an expectation the rename alone is atomic, and waiting for writers would be rude.
             _ if expect == Expect::Any => replace(),
             Some(session) => {
                 let folder = self.folder(session);
-                let there = is_there(&*self.disk, folder.path());
-                if matches!(expect, Expect::Version(_))
-                    && !there.map_err(Error::io("look at", folder.path()))?
-                {
+                if matches!(expect, Expect::Version(_)) && look(&*self.disk, folder.path())?.is_none() {
                     return Ok(Put::Conflict(None));
                 }
                 quarantine::make_folder(&*self.disk, folder.path())?;
@@ -322,26 +358,20 @@ impl Backend for FileBackend {
 
     async fn find(&self, log: &LogKey, id: &EntryId) -> Result<Option<Position>> {
         let folder = self.session_path(&log.session);
-        for position in index::candidates(&*self.disk, &folder, log.name, id) {
+        let slots = Slots::read(&*self.disk, &folder, log.name);
+        for position in slots.candidates(id) {
             if self.read_one(log, position)?.is_some_and(|line| line.stamp().id == *id) {
-                return Ok(Some(position));
+                let unknown = slots.unknown_after(position);
+                let (last, _) = read::read(&*self.disk, &folder, log.name, From::Last, 1, None)?;
+                let newer = if unknown < last.next { self.search(log, id, unknown)? } else { None };
+                return Ok(newer.or(Some(position)));
             }
         }
-        let (mut found, mut from, mut bookmark) = (None, 0, None);
-        loop {
-            let (chunk, mark) =
-                read::read(&*self.disk, &folder, log.name, From::Position(from), 1 << 20, bookmark)?;
-            let hit = chunk.lines.iter().rev().find(|line| line.stamp().id == *id);
-            found = hit.map(|line| line.stamp().position).or(found);
-            if chunk.next == from {
-                return Ok(found);
-            }
-            (from, bookmark) = (chunk.next, mark);
-        }
+        self.search(log, id, 0)
     }
 
     async fn stat(&self, session: &SessionId) -> Result<Option<Listed>> {
-        Ok(self.stat_session(session.as_str()))
+        self.stat_session(session.as_str())
     }
 
     fn path(&self, log: &LogKey) -> Option<PathBuf> {
@@ -350,7 +380,7 @@ impl Backend for FileBackend {
 
     async fn rewrite(&self, log: &LogKey, known: &Known) -> Result<Rewrite> {
         let folder = self.folder(&log.session);
-        if !is_there(&*self.disk, folder.path()).map_err(Error::io("look at", folder.path()))? {
+        if look(&*self.disk, folder.path())?.is_none() {
             return Ok(Rewrite::default());
         }
         let done = folder.exclusively(self.long_patience(), || {
@@ -372,8 +402,9 @@ impl Backend for FileBackend {
         for name in self.names(&sessions)? {
             let path = sessions.join(&name);
             let old = self.disk.stat(&path).is_ok_and(|stat| stat.folder && document::is_abandoned(&stat));
-            if let (true, false, Ok(session)) = (old, self.holds_something(&path), name.parse()) {
-                swept += u64::from(self.take_away(&session, &path, || !self.holds_something(&path))?);
+            let empty = || matches!(self.holds_something(&path), Ok(false));
+            if let (true, true, Ok(session)) = (old, empty(), name.parse()) {
+                swept += u64::from(self.take_away(&session, &path, empty)?);
             }
         }
         Ok(swept + document::sweep(&*self.disk, &self.root)? + blob::sweep(&*self.disk, &self.root)?)

@@ -101,7 +101,7 @@ impl Session {
         };
         let current = self.store.inner.backend.get(&key).await?;
         let former = current.as_ref().and_then(|current| read(&current.bytes)).map_or(0, |lease| lease.epoch);
-        let document = LeaseDocument { epoch: former + 1, ..document };
+        let document = LeaseDocument { epoch: former.saturating_add(1), ..document };
         if let Some(holder) = current.as_ref().and_then(|current| self.live_holder(current))
             && claim == Claim::IfFree
         {
@@ -177,19 +177,31 @@ impl Lease {
         self.replace(|lease| lease.released = true).await
     }
 
-    async fn replace(&self, change: impl FnOnce(&mut LeaseDocument)) -> Result<()> {
-        let (mut document, version) = self.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        change(&mut document);
-        let key = Key::lease(&self.session.id);
-        match self.session.store.inner.backend.put(&key, &bytes(&document), Expect::Version(version)).await? {
-            Put::Done(version) => {
-                *self.state.lock().unwrap_or_else(PoisonError::into_inner) = (document, version);
-                Ok(())
+    async fn replace(&self, change: impl Fn(&mut LeaseDocument)) -> Result<()> {
+        let (key, backend) = (Key::lease(&self.session.id), &self.session.store.inner.backend);
+        loop {
+            let (mut document, version) = self.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let nonce = document.nonce.clone();
+            change(&mut document);
+            let winner = match backend.put(&key, &bytes(&document), Expect::Version(version.clone())).await? {
+                Put::Done(version) => {
+                    *self.state.lock().unwrap_or_else(PoisonError::into_inner) = (document, version);
+                    return Ok(());
+                }
+                Put::Conflict(winner) => winner,
+            };
+            let ours =
+                winner.as_ref().and_then(|winner| Some((read(&winner.bytes)?, winner.version.clone())));
+            match ours.filter(|(lease, found)| lease.nonce == nonce && *found != version) {
+                // An earlier try had got through after all, though it ended with an error.
+                Some(ours) => *self.state.lock().unwrap_or_else(PoisonError::into_inner) = ours,
+                None => {
+                    return Err(match self.session.lost_to(winner.as_ref()) {
+                        Error::Held { session, holder } => Error::Fenced { session, holder },
+                        error => error,
+                    });
+                }
             }
-            Put::Conflict(winner) => Err(match self.session.lost_to(winner.as_ref()) {
-                Error::Held { session, holder } => Error::Fenced { session, holder },
-                error => error,
-            }),
         }
     }
 }

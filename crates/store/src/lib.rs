@@ -27,8 +27,10 @@
 
 pub mod backend;
 mod bundle;
+mod catalog;
 mod chain;
 pub mod conformance;
+mod defect;
 mod entry;
 mod error;
 mod file;

@@ -1,10 +1,12 @@
 //! Finding sessions: newest first, filtered, a page at a time.
 
-use std::cmp::Reverse;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::backend::{Listed, Space};
+use crate::backend::{Expect, Key, Listed, Space};
+use crate::catalog::{Catalog, Row};
+use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
 use crate::id::SessionId;
@@ -13,8 +15,8 @@ use crate::resume::Scope;
 use crate::session::Session;
 use crate::store::{Store, canonical, project_of};
 
-/// After how many records a cached fold is worth writing again.
-const STALE: u64 = 64;
+/// A log that was written to since may not be durable yet: what was learnt of it is not kept.
+const QUIET: Duration = Duration::from_secs(2);
 
 /// Which sessions to list. The default: those that a person started and did not put away.
 #[derive(Clone, Debug, Default)]
@@ -105,26 +107,50 @@ impl Store {
     /// Lists sessions, newest first.
     pub async fn list(&self, filter: &Filter) -> Result<Listing> {
         self.check_format().await?;
+        let backend = &*self.inner.backend;
         let wanted = Wanted::new(filter);
         let mut listing = Listing::default();
-        for listed in self.inner.backend.list(Space::Sessions, None, usize::MAX).await? {
+        let everything = backend.list(Space::Sessions, None, usize::MAX).await?;
+        let document = backend.get(&Key::catalog()).await?;
+        let catalog =
+            document.as_ref().map_or_else(Catalog::default, |document| Catalog::read(&document.bytes));
+        let (mut rows, mut fresh) = (Vec::with_capacity(everything.len()), Vec::new());
+        let (mut found, mut from) = (0, 0);
+        let quiet = Timestamp::now() - QUIET;
+        for listed in everything {
+            if let Some(row) = catalog.find(&listed, &mut from) {
+                rows.push(row.clone());
+                found += 1;
+                continue;
+            }
             let Ok(session) = listed.name.parse::<SessionId>() else {
                 continue;
             };
             match self.read_listed(&session, &listed).await {
-                Ok(Some(metadata)) if wanted.admits(&metadata) => listing.sessions.push(metadata),
-                Ok(_) => {}
+                Ok(metadata) if listed.modified < quiet => rows.extend(Row::new(&listed, metadata.as_ref())),
+                Ok(metadata) => fresh.extend(Row::new(&listed, metadata.as_ref())),
                 Err(error) => listing.unreadable.push((session, error)),
             }
         }
-        listing.sessions.sort_by_key(|metadata| Reverse((metadata.updated_at, metadata.session_id.clone())));
-        if let Some(Mark { updated_at, session_id }) = &filter.after {
-            let mark = (updated_at, session_id);
-            listing.sessions.retain(|metadata| (&metadata.updated_at, &metadata.session_id) < mark);
+        if catalog.is_stale(found, rows.len())
+            && let Some(document) = Catalog::to_document(rows.clone())
+        {
+            // Only a cache; on a read-only disk every listing looks for itself.
+            let _ = backend.put(&Key::catalog(), &document, Expect::Any).await;
         }
-        if filter.limit > 0 && listing.sessions.len() > filter.limit {
-            listing.sessions.truncate(filter.limit);
-            listing.next = listing.sessions.last().map(Mark::of);
+        rows.append(&mut fresh);
+        rows.retain(|row| row.is_session() && wanted.may_admit(row));
+        rows.sort_unstable_by(|one, other| {
+            (other.updated_at, other.name()).cmp(&(one.updated_at, one.name()))
+        });
+        let after = filter.after.as_ref().map(|mark| (mark.updated_at, mark.session_id.as_str()));
+        let rows = rows.iter().filter(|row| after.is_none_or(|after| (row.updated_at, row.name()) < after));
+        for metadata in rows.filter_map(Row::metadata).filter(|metadata| wanted.admits(metadata)) {
+            if filter.limit > 0 && listing.sessions.len() == filter.limit {
+                listing.next = listing.sessions.last().map(Mark::of);
+                break;
+            }
+            listing.sessions.push(metadata);
         }
         Ok(listing)
     }
@@ -150,9 +176,7 @@ impl Store {
 
     async fn read_listed(&self, session: &SessionId, listed: &Listed) -> Result<Option<Metadata>> {
         let backend = &*self.inner.backend;
-        let cached = Fold::cached(backend, session).await?;
-        let reached = cached.as_ref().map(|fold| fold.next);
-        let fold = match cached {
+        let fold = match Fold::cached(backend, session).await? {
             Some(fold) if !listed.change.is_empty() && fold.change == listed.change => fold,
             _ => Fold::load(backend, session).await?,
         };
@@ -161,10 +185,6 @@ impl Store {
         }
         if fold.purging {
             return Ok(None);
-        }
-        if reached.is_none_or(|reached| fold.next >= reached + STALE) {
-            // Only a cache; on a read-only disk everybody reads the log instead.
-            let _ = self.cache_metadata(session).await;
         }
         Ok(Some(fold.metadata(Some(listed.modified))))
     }
@@ -189,6 +209,19 @@ impl<'a> Wanted<'a> {
         Self { filter, cwd, project, text: filter.text.as_ref().map(|text| text.to_lowercase()) }
     }
 
+    /// Returns whether a session may be wanted, as far as that can be told without reading all about it.
+    fn may_admit(&self, row: &Row<'_>) -> bool {
+        let filter = self.filter;
+        filter.archived.admits(row.archived)
+            && filter.trashed.admits(row.trashed)
+            && (filter.children.admits(row.child) || Defect::PickChildren.is_on())
+            && self.cwd.as_ref().is_none_or(|cwd| row.cwd.as_ref().is_some_and(|its| its == cwd))
+            && self
+                .project
+                .as_ref()
+                .is_none_or(|project| row.project.as_ref().is_some_and(|its| its == project))
+    }
+
     fn admits(&self, metadata: &Metadata) -> bool {
         let filter = self.filter;
         let has_text = |text: &String| {
@@ -199,12 +232,7 @@ impl<'a> Wanted<'a> {
             ];
             places.into_iter().flatten().any(|place| place.to_lowercase().contains(text))
         };
-        filter.archived.admits(metadata.archived)
-            && filter.trashed.admits(metadata.trashed_at.is_some())
-            && filter.children.admits(metadata.child || metadata.is_checkpoint)
-            && self.cwd.as_ref().is_none_or(|cwd| metadata.cwd.as_ref() == Some(cwd))
-            && self.project.as_ref().is_none_or(|project| metadata.project.as_ref() == Some(project))
-            && filter.tag.as_ref().is_none_or(|tag| metadata.tags.contains(tag))
+        filter.tag.as_ref().is_none_or(|tag| metadata.tags.contains(tag))
             && filter.parent.as_ref().is_none_or(|parent| metadata.parent_id.as_ref() == Some(parent))
             && self.text.as_ref().is_none_or(has_text)
     }

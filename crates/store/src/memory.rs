@@ -99,7 +99,7 @@ impl Backend for MemoryBackend {
         let mut rest = &lines[usize::try_from(start).unwrap_or(usize::MAX).min(lines.len())..];
         while let Some(first) = rest.first() {
             let (unit, later) = rest.split_at((first.stamp().left as usize + 1).min(rest.len()));
-            size += unit.iter().map(|line| line.as_bytes().len()).sum::<usize>();
+            size += unit.iter().map(Line::size).sum::<usize>();
             if size > max_bytes && !chunk.lines.is_empty() {
                 break;
             }

@@ -87,7 +87,7 @@ impl Store {
         let depth = cached.origin.as_ref().map_or(0, |origin| origin.depth);
         let entry = Note::Created { at, set, origin: cached.origin, arrival: None }.to_entry()?;
         let id = entry.id().clone();
-        let stamp = Stamp { position: 0, parent: None, depth, kind: Kind::Note, id, left: 0 };
+        let stamp = Stamp { position: 0, parent: None, depth, kind: Kind::Note, id, left: 0, unsettled: 0 };
         Ok(Known { first: Some(Line::new(&entry, stamp)), next: cached.next })
     }
 }

@@ -159,8 +159,11 @@ impl Store {
     pub(crate) async fn create_with(&self, metadata: Metadata, origin: Option<Origin>) -> Result<Session> {
         self.claim_format().await?;
         let id = metadata.session_id.clone();
-        if self.inner.backend.capabilities().keeps && self.check_unreadable(&id).await.is_err() {
-            return Err(Error::SessionExists(id));
+        if self.inner.backend.capabilities().keeps {
+            match self.check_unreadable(&id).await {
+                Err(Error::Damaged { .. }) => return Err(Error::SessionExists(id)),
+                checked => checked?,
+            }
         }
         let blank = Metadata::new(id.clone(), metadata.created_at);
         let mut set = blank.changes_to(&metadata);
@@ -196,8 +199,10 @@ impl Store {
         let backend = &*self.inner.backend;
         let log = LogKey::new(id.clone(), LogName::Messages);
         let chunk = backend.read(&log, From::Position(0), 1).await?;
-        // A first record that was merely cut was never acknowledged: then the session never began.
-        let something = chunk.tail.is_some_and(|tail| tail.flaw != Flaw::Cut) || !chunk.damage.is_empty();
+        // A first record that was merely cut, or that a power cut kept from the disk, was never acknowledged: then the
+        // session never began.
+        let unborn = |flaw: Flaw| matches!(flaw, Flaw::Cut | Flaw::Nul);
+        let something = chunk.tail.is_some_and(|tail| !unborn(tail.flaw)) || !chunk.damage.is_empty();
         let known = Fold::cached(backend, id).await?.is_some_and(|fold| fold.next > 0 && !fold.purging);
         if something || known {
             let reason = "none of its records can be read".into();
@@ -283,6 +288,8 @@ impl Store {
         }
         if fold.next > 0 && !fold.purging && fold.change != change {
             fold.change = change;
+            // What it says was in the log must not be lost with the next power cut.
+            backend.settle(&LogKey::new(id.clone(), LogName::Messages)).await?;
             backend.put(&Key::metadata(id), &fold.to_document(), Expect::Any).await?;
         }
         Ok(fold)

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use crate::backend::{Space, Target};
+use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
 use crate::id::SessionId;
@@ -64,7 +65,7 @@ impl Store {
     }
 
     async fn materialize_forks_of(&self, id: &SessionId) -> Result<()> {
-        for fork in self.forks_of(id).await? {
+        for fork in self.forks_of(id).await?.into_iter().filter(|_| !Defect::PurgeUnderForks.is_on()) {
             Session::new(self.clone(), fork).materialize().await?;
         }
         Ok(())

@@ -237,7 +237,9 @@ impl Check {
             (_, Some(parent)) => stamp.depth > 0 && follows(parent, stamp.depth - 1),
             (Kind::Note, None) => true,
             // Without a parent it is a root, or follows an inherited entry.
-            (Kind::Entry, None) => stamp.depth == 1 || self.inherited_depth() + 1 >= stamp.depth,
+            (Kind::Entry, None) => {
+                stamp.depth == 1 || self.inherited_depth() >= stamp.depth.saturating_sub(1)
+            }
             (Kind::Copy, None) => stamp.depth == 1,
         };
         if !placed {

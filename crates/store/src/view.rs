@@ -6,6 +6,7 @@
 
 mod block;
 mod json;
+mod usual;
 
 use std::borrow::Cow;
 
@@ -75,7 +76,13 @@ impl<'a> Message<'a> {
     /// Returns the entry's message, or `None` when the entry is not one (a summary, a snapshot, a
     /// title, a torn line).
     pub fn of(entry: &'a [u8]) -> Option<Self> {
-        let entry = Object::of(str::from_utf8(entry).ok()?)?;
+        let json = str::from_utf8(entry).ok()?;
+        usual::message(json).or_else(|| Self::of_any(json))
+    }
+
+    /// Reads an entry one level at a time, whatever is odd about it.
+    fn of_any(json: &'a str) -> Option<Self> {
+        let entry = Object::of(json)?;
         let wrapped = match entry.string("role") {
             Some(_) => None,
             None => entry.get("message").and_then(|it| Object::of(it.get())),
@@ -85,7 +92,8 @@ impl<'a> Message<'a> {
             Some(_) => body.get("content"),
             None => body.get("content").or_else(|| body.get("message")),
         };
-        let role = speaker(&entry, body)?;
+        let role = body.string("role").map(Role::named);
+        let role = speaker(entry.string("role").is_some(), entry.string("type"), role)?;
         // `{"type":"system","subtype":"init"}` and `{"type":"member","role":"owner"}` are about
         // something else; `{"role":"assistant"}` is a message that was left empty.
         let says_nothing = content.is_none() && body.get("tool_calls").is_none();
@@ -150,14 +158,13 @@ impl<'a> Role<'a> {
     }
 }
 
-/// Returns who speaks in an entry whose message is `body`, or `None` if it is no speaker's.
-fn speaker<'a>(entry: &Object<'a>, body: &Object<'a>) -> Option<Role<'a>> {
-    let role = body.string("role").map(Role::named);
-    if entry.string("role").is_some() {
+/// Returns who speaks in an entry of a type whose message has a role, or `None` if it is no speaker's.
+fn speaker<'a>(flat: bool, kind: Option<Cow<'a, str>>, role: Option<Role<'a>>) -> Option<Role<'a>> {
+    if flat {
         return role;
     }
     // Claude's requests for replay hold messages too, so the type must be one that speaks.
-    match entry.string("type") {
+    match kind {
         Some(kind) if matches!(&*kind, "user" | "assistant" | "system") => {
             role.or_else(|| Some(Role::named(kind)))
         }
@@ -210,6 +217,35 @@ mod tests {
     fn lines(entry: &str) -> Vec<String> {
         let message = Message::of(entry.as_bytes()).expect(entry);
         message.blocks.iter().map(line).collect()
+    }
+
+    #[test]
+    fn whichever_reader_takes_an_entry_it_says_the_same() {
+        let usual = r#"{"parentUuid":null,"type":"user","uuid":"u","message":{"role":"user","model":"m","content":[
+            {"type":"text","text":"a\n\ud83d"},{"type":"thinking","thinking":"hm"},
+            {"type":"tool_use","id":"c1","name":"Read","input":null},
+            {"type":"tool_result","tool_use_id":"c0","content":"x","is_error":false}]},"toolUseResult":["x"]}"#;
+        let flat =
+            r#"{"role":"assistant","content":"Hi!","model":"m","tool_calls":[{"id":"c","name":"ls"}]}"#;
+        for json in [usual, flat] {
+            let (quick, slow) =
+                (usual::message(json).expect("a usual one"), Message::of_any(json).expect("a message"));
+            assert_eq!(format!("{quick:?}"), format!("{slow:?}"));
+        }
+        for odd in [
+            CLAUDE,
+            r#"["user","u",null,null,null,null,null,"x"]"#,
+            r#"{"type":"user","message":["user",null,"x",null,null]}"#,
+            r#"{"role":"user","content":[["text","x",null,null,null,null,null,null,null,null]]}"#,
+            r#"{"role":"user","role":"assistant","content":"x"}"#,
+            r#"{"role":"tool","tool_call_id":"c","content":"x"}"#,
+            r#"{"role":"user","message":"x"}"#,
+            r#"{"role":"user","uuid":1,"content":"x"}"#,
+            r#"{"type":"summary","message":{"role":"user","content":"x"}}"#,
+            r#"{"role":"user"}"#,
+        ] {
+            assert!(usual::message(odd).is_none(), "{odd}");
+        }
     }
 
     #[test]

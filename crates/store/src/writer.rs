@@ -24,6 +24,7 @@ use self::queue::Queue;
 use self::state::{Job, State, trouble};
 pub(crate) use self::unheard::Unheard;
 use crate::backend::{Backend, Durability, LogKey, LogName};
+use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::health::{Event, Health};
 use crate::id::SessionId;
@@ -89,16 +90,23 @@ impl Writer {
     /// Queues an operation, waiting for room if there is none.
     pub(crate) async fn submit(&self, log: &LogKey, request: Request) -> Result<Ticket> {
         let (operation, ticket) = request.into_operation(log, &self.shared.unheard);
-        let mut operation = Box::new(operation);
-        loop {
+        let mut refused = match self.accept(log, Box::new(operation)) {
+            Ok(()) => return Ok(ticket),
+            Err(refused) => refused,
+        };
+        // Listening first, so that no room is missed that is made meanwhile; but most never have to.
+        while let (operation, Error::Full(_)) = refused {
             listener!(self.shared.room => room);
-            match self.accept(log, operation) {
+            refused = match self.accept(log, operation) {
                 Ok(()) => return Ok(ticket),
-                Err((refused, Error::Full(_))) => operation = refused,
-                Err((_, error)) => return Err(error),
-            }
-            room.await;
+                Err((operation, Error::Full(full))) => {
+                    room.await;
+                    (operation, Error::Full(full))
+                }
+                Err(refused) => refused,
+            };
         }
+        Err(refused.1)
     }
 
     /// Queues an operation, or says that there is no room.
@@ -119,6 +127,11 @@ impl Writer {
         let fits =
             queue.records == 0 || (queue.records < limits.operations && queue.bytes + size <= limits.bytes);
         if !operation.is_barrier() && (!fits || (total > 0 && total + size > limits.total_bytes)) {
+            if Defect::DropWhenFull.is_on() {
+                let mut operation = operation;
+                operation.tell(Ok(Ack { records: Vec::new(), durability: self.shared.durability }));
+                return Ok(());
+            }
             return Err((operation, Error::Full(log.clone())));
         }
         if !operation.is_barrier() {
@@ -127,11 +140,17 @@ impl Writer {
             state.bytes += size;
         }
         let queue = state.queues.entry(log.clone()).or_default();
+        queue.gathered(&operation);
         queue.waiting.push_back(*operation);
-        state.make_ready(log);
+        let ready = state.make_ready(log);
+        let short = state.ready.len() > state.idle_threads;
         drop(state);
-        self.shared.work.notify_one();
-        self.ensure_threads();
+        if ready {
+            self.shared.work.notify_one();
+        }
+        if short {
+            self.ensure_threads();
+        }
         Ok(())
     }
 
@@ -212,6 +231,7 @@ impl Writer {
             return Err(Error::Closed);
         }
         let queue = state.queues.entry(log.clone()).or_default();
+        queue.gathered(&operation);
         queue.waiting.push_back(operation);
         state.make_ready(log);
         drop(state);
@@ -331,7 +351,7 @@ impl Shared {
         loop {
             let mut state = self.state();
             let (log, job) = loop {
-                if let Some(job) = state.next_job(self.limits.bytes) {
+                if let Some(job) = state.next_job() {
                     break job;
                 }
                 if state.ending {
@@ -374,7 +394,7 @@ impl Shared {
     }
 
     fn run_once(&self) {
-        while let Some((log, job)) = { self.state().next_job(self.limits.bytes) } {
+        while let Some((log, job)) = { self.state().next_job() } {
             self.work_on(&log, job);
         }
     }
@@ -386,8 +406,10 @@ impl Shared {
                 self.synced(log, done);
             }
             Job::Write { head, batch, unsynced } => {
+                let begun = Instant::now();
                 let work = worker::write(&*self.backend, log, head, batch, self.durability, unsynced);
-                self.written(log, pollster::block_on(work));
+                let outcome = pollster::block_on(work);
+                self.written(log, outcome, begun.elapsed());
             }
         }
         self.work.notify_one();
@@ -402,6 +424,9 @@ impl Shared {
         match done {
             Ok(()) => {
                 queue.unsynced = None;
+                if let Some(head) = &mut queue.head {
+                    head.settled = head.next;
+                }
                 state.recovered(log);
             }
             Err(error) => state.failed(log, error),
@@ -410,7 +435,7 @@ impl Shared {
         state.make_ready(log);
     }
 
-    fn written(&self, log: &LogKey, outcome: worker::Outcome) {
+    fn written(&self, log: &LogKey, outcome: worker::Outcome, took: Duration) {
         let mut state = self.state();
         if outcome.wrote && log.name == LogName::Messages {
             state.touched.insert(log.session.clone());
@@ -429,6 +454,9 @@ impl Shared {
         };
         for operation in outcome.postponed.into_iter().rev() {
             queue.waiting.push_front(operation);
+        }
+        if self.durability == Durability::Synced && outcome.retry.is_none() {
+            queue.gather(outcome.answers.len(), took);
         }
         match outcome.retry {
             None => state.recovered(log),

@@ -62,7 +62,15 @@ fn rich(store: &Store, id: &str) -> Session {
 /// Adds a capture, which the crate above writes.
 fn capture(store: &Store, id: &SessionId) {
     let entry = Entry::parse(r#"{"id":"c1","changes":[]}"#).unwrap();
-    let stamp = Stamp { position: 0, parent: None, depth: 1, kind: Kind::Entry, id: entry_id("c1"), left: 0 };
+    let stamp = Stamp {
+        position: 0,
+        parent: None,
+        depth: 1,
+        kind: Kind::Entry,
+        id: entry_id("c1"),
+        left: 0,
+        unsettled: 0,
+    };
     let (log, line) = (LogKey::new(id.clone(), LogName::Checkpoints), Line::new(&entry, stamp));
     run(store.backend().append(&log, 0, &[line], Durability::Synced)).unwrap();
 }
@@ -469,8 +477,15 @@ fn gc_clears_away_what_a_dead_import_left_and_spares_one_under_way() {
         let note = format!(
             r#"{{"note":"created","at":"2026-01-01T00:00:00Z","set":{{}},"arrival":{{"at":"{began}","last":"x"}}}}"#
         );
-        let stamp =
-            Stamp { position: 0, parent: None, depth: 0, kind: Kind::Note, id: entry_id("n"), left: 0 };
+        let stamp = Stamp {
+            position: 0,
+            parent: None,
+            depth: 0,
+            kind: Kind::Note,
+            id: entry_id("n"),
+            left: 0,
+            unsettled: 0,
+        };
         (session_id(id), Line::new(&Entry::parse(note).unwrap(), stamp))
     };
     let store = memory();

@@ -8,7 +8,7 @@ use rethread_store::{
 };
 
 use crate::faulty_disk::{Fault, FaultyDisk};
-use crate::kit::{Home, chain_of, conversation, entry_id, ids, message, run, session_id, tree};
+use crate::kit::{Home, chain_of, conversation, entry_id, ids, message, run, session_id, tree, until};
 
 fn damaged(home: &Home, length: usize, damage: impl FnOnce(&mut Vec<String>)) -> Session {
     let store = home.open();
@@ -33,11 +33,16 @@ fn a_repair_plans_backs_up_fixes_and_proves() {
         lines.push(glued);
     });
     let store = home.open();
-    let before = tree(&home.session_folder(session.id()));
+    // The index is derived from the log; whoever looks at the log may set it right.
+    let kept = || {
+        let files = tree(&home.session_folder(session.id())).into_iter();
+        files.filter(|(path, _)| path.extension().is_none_or(|it| it != "index")).collect::<Vec<_>>()
+    };
+    let before = kept();
     let plan = run(store.repair(session.id(), Mode::Plan)).unwrap();
     assert_eq!(plan.before.problems.len(), 3, "{:?}", plan.before.problems);
     assert!(plan.after.is_none());
-    assert_eq!(tree(&home.session_folder(session.id())), before, "a plan changes nothing");
+    assert!(kept() == before, "a plan changes nothing");
 
     let done = run(store.repair(session.id(), Mode::Apply)).unwrap();
     let rewrite = &done.rewrites[0].1;
@@ -163,9 +168,7 @@ fn a_save_while_the_disk_is_full_is_refused_and_doubles_nothing() {
     disk.set(Fault::Full(0));
     let list: Vec<Entry> = (1..=3).map(message).collect();
     let first = run(session.save(&list, |_| {})).unwrap();
-    while store.health().is_ok() {
-        std::thread::yield_now();
-    }
+    until("the trouble is seen", || !store.health().is_ok());
     assert!(matches!(run(session.save(&list, |_| {})), Err(Error::NoSpace { .. })));
     disk.set(Fault::None);
     first.wait().unwrap();
@@ -361,6 +364,7 @@ fn gc_keeps_what_is_referred_to_and_finishes_what_was_interrupted() {
             kind: rethread_store::Kind::Entry,
             id: entry_id("c1"),
             left: 0,
+            unsettled: 0,
         };
         let line = rethread_store::Line::new(&Entry::parse(record).unwrap(), stamp);
         backend.append(&log, 0, &[line], rethread_store::backend::Durability::Synced).await.unwrap();

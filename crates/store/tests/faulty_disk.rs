@@ -1,7 +1,7 @@
 //! A disk that fails when it is told to: the real one, with a fault before the call.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -36,6 +36,8 @@ struct Shared {
     syncs: AtomicU64,
     /// How many syncs of log files were let through, for tests that count them.
     appends: AtomicU64,
+    synced_folders: Mutex<Vec<PathBuf>>,
+    opened: Mutex<Vec<PathBuf>>,
 }
 
 /// The real disk with a fault.
@@ -61,6 +63,16 @@ impl FaultyDisk {
     /// How many appends and syncs of log files got through.
     pub(crate) fn appends_and_syncs(&self) -> (u64, u64) {
         (self.shared.appends.load(Ordering::SeqCst), self.shared.syncs.load(Ordering::SeqCst))
+    }
+
+    /// Which files were opened since the last time this was asked.
+    pub(crate) fn opened(&self) -> Vec<PathBuf> {
+        std::mem::take(&mut *self.shared.opened.lock().expect("no test panics here"))
+    }
+
+    /// Which folders were synced, in order.
+    pub(crate) fn synced_folders(&self) -> Vec<PathBuf> {
+        self.shared.synced_folders.lock().expect("no test panics here").clone()
     }
 
     fn fault(&self) -> Fault {
@@ -96,6 +108,7 @@ impl FaultyDisk {
 
 impl Disk for FaultyDisk {
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
+        self.shared.opened.lock().expect("no test panics here").push(path.to_owned());
         let open = || RealDisk.open(path, how);
         let inner = if how == Open::Read { open()? } else { self.change(open)? };
         let log = path.extension().is_some_and(|extension| extension == "jsonl");
@@ -127,6 +140,7 @@ impl Disk for FaultyDisk {
     }
 
     fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        self.shared.synced_folders.lock().expect("no test panics here").push(path.to_owned());
         self.change(|| RealDisk.sync_folder(path))
     }
 

@@ -10,6 +10,15 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     pollster::block_on(future)
 }
 
+/// Waits until something holds, but not for ever.
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{what}");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
 /// A store of files in a folder that goes away with it.
 pub(crate) struct Home {
     pub(crate) folder: TempDir,

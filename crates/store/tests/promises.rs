@@ -14,7 +14,7 @@ use rethread_store::{
 
 use crate::faulty_disk::{Fault, FaultyDisk};
 use crate::hanging::Hanging;
-use crate::kit::{Home, chain_of, conversation, entry_id, ids, message, run, session_id, tree};
+use crate::kit::{Home, chain_of, conversation, entry_id, ids, message, run, session_id, tree, until};
 
 fn store_on(disk: &FaultyDisk, home: &Home) -> Store {
     let options = Options { close_within: Duration::from_millis(500), ..Options::default() };
@@ -53,6 +53,10 @@ fn d2_a_synced_ticket_completes_only_after_a_sync_of_file_and_folders() {
             let (_, after) = disk.appends_and_syncs();
             assert_eq!((ack.durability, after), (Durability::Synced, before + 1));
         }
+        // Once for the folder's own name, and once more for the file's in it.
+        let folders = [home.root().join("sessions"), home.session_folder(session.id())];
+        let syncs = |folder| disk.synced_folders().iter().filter(|synced| *synced == folder).count();
+        assert_eq!(folders.each_ref().map(syncs), [2, 1]);
     });
 }
 
@@ -199,9 +203,7 @@ fn d5_queues_are_bounded_and_one_stuck_log_never_stalls_another() {
     let store = Store::new(backend.clone(), Options { limits, ..Options::default() });
     let stuck = conversation(&store, "stuck", 0);
     let free = conversation(&store, "free", 0);
-    while store.health().queued > 0 {
-        std::thread::yield_now();
-    }
+    until("the queue is empty", || store.health().queued == 0);
     backend.hang_on("stuck");
     let tickets: Vec<_> = (1..=8).map(|n| stuck.try_append(message(n)).unwrap()).collect();
     assert!(matches!(stuck.try_append(message(9)), Err(Error::Full(_))));
@@ -268,9 +270,7 @@ fn d7_a_failure_whose_ticket_was_dropped_shows_in_health_and_in_the_next_flush()
     let session = conversation(&store, "s", 1);
     run(other.purge(session.id())).unwrap();
     drop(run(session.append(message(2))).unwrap());
-    while store.health().queued > 0 {
-        std::thread::yield_now();
-    }
+    until("the queue is empty", || store.health().queued == 0);
     let begun = Instant::now();
     while store.health().lost.is_empty() {
         assert!(begun.elapsed() < Duration::from_secs(10));
@@ -349,6 +349,26 @@ fn d13_a_stopped_lock_holder_parks_only_its_own_log_and_is_named() {
 }
 
 #[test]
+fn d13_the_lock_file_is_never_deleted_or_replaced() {
+    let home = Home::new();
+    let session = conversation(&home.open(), "s", 1);
+    let inode = || {
+        let lock = home.session_folder(session.id()).join("lock");
+        std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(lock).expect("the lock file is there"))
+    };
+    let first = inode();
+    for n in 2..=5 {
+        let store = home.open();
+        let session = run(store.open(session.id())).unwrap();
+        run(async { session.append(message(n)).await.unwrap().await }).unwrap();
+        run(store.delete(session.id())).unwrap();
+        run(store.restore(session.id())).unwrap();
+        store.close().unwrap();
+        assert_eq!(inode(), first);
+    }
+}
+
+#[test]
 fn d13_a_lock_file_that_was_replaced_does_not_make_two_holders() {
     let home = Home::new();
     let (one, other) = (home.open(), home.open());
@@ -412,6 +432,21 @@ fn d14_documents_are_replaced_whole_and_metadata_is_rebuilt_from_the_log() {
         let there = run(backend.get(&key)).unwrap().unwrap().bytes;
         assert!(there == "old" || there == "new", "{there:?}");
     }
+}
+
+#[test]
+fn d14_cached_metadata_of_another_log_is_not_believed() {
+    let (home, other) = (Home::new(), Home::new());
+    let session = conversation(&home.open(), "s", 2);
+    let longer = other.open();
+    conversation(&longer, "s", 7);
+    for home in [&home, &other] {
+        // Listing a session caches what it learnt of it.
+        run(home.open().list(&rethread_store::Filter::default())).unwrap();
+    }
+    std::fs::copy(home.log(session.id()), other.log(session.id())).unwrap();
+    let metadata = run(run(other.open().open(session.id())).unwrap().metadata()).unwrap();
+    assert_eq!(metadata.message_count, 2);
 }
 
 #[test]

@@ -1,25 +1,17 @@
 //! Things that went wrong once, each with its story.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rethread_store::backend::Durability;
 use rethread_store::{Claim, Entry, Error, FileBackend, Limits, MemoryBackend, Mode, Options, Store};
 
 use crate::faulty_disk::{Fault, FaultyDisk};
 use crate::hanging::Hanging;
-use crate::kit::{Home, chain_of, conversation, message, run};
+use crate::kit::{Home, chain_of, conversation, message, run, until};
 
 fn store_on(disk: &FaultyDisk, home: &Home, options: Options) -> Store {
     Store::new(FileBackend::on(Arc::new(disk.clone()), home.root()), options)
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 #[test]

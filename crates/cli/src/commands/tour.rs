@@ -102,7 +102,7 @@ impl Guide<'_> {
         for line in self.log("tour")?.lines().skip(1).take(2) {
             self.faint(line)?;
         }
-        self.say(&["_rt: version, position, parent, depth, kind, id, left in its group, checksum."])?;
+        self.say(&["_rt: version, position, parent, depth, kind, id, left in its group, unsettled before it, checksum."])?;
         self.wait(PAUSE)
     }
 

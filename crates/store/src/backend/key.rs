@@ -49,6 +49,11 @@ impl Key {
         Self { session: Some(session.clone()), name: "lease".into() }
     }
 
+    /// What the last listing learnt.
+    pub(crate) fn catalog() -> Self {
+        Self { session: None, name: "catalog".into() }
+    }
+
     /// Which format the store has.
     pub(crate) fn format() -> Self {
         Self { session: None, name: "format".into() }

@@ -38,13 +38,14 @@ impl Plan {
     /// Reads a bundle to its end and checks every line.
     pub(super) fn of(mut reader: Reader) -> Result<Self> {
         let mut counts = Counts::default();
-        let (mut created, mut last) = (None, None);
+        let (mut created, mut last, mut materialized) = (None, None, false);
         while let Some(item) = reader.next()? {
             if let Some(reason) = counts.take(&item) {
                 return Err(reader.bad_line(reason));
             }
             if let Item::Record(LogName::Messages, position, placement) = item {
                 last = placement.as_ref().map(|placement| placement.entry.id().clone());
+                materialized |= placement.as_ref().is_some_and(is_materialized);
                 if position == 0 {
                     created = placement;
                 }
@@ -54,7 +55,8 @@ impl Plan {
         let Some((created, origin)) = created.and_then(with_origin) else {
             return Err(reader.bad("its first record does not say how the session began"));
         };
-        if counts.inherited > 0 && origin.is_none_or(|origin| origin.depth != counts.inherited) {
+        let inherited = origin.filter(|_| !materialized).map_or(0, |origin| origin.depth);
+        if inherited != counts.inherited {
             return Err(reader.bad("the inherited entries are not those that the fork began with"));
         }
         let [messages, others @ ..] = counts.records;
@@ -123,6 +125,11 @@ fn with_origin(created: Placement) -> Option<(Placement, Option<Origin>)> {
         Note::Created { origin, arrival: None, .. } => Some((created, origin)),
         _ => None,
     }
+}
+
+/// Returns whether a record says that the inherited history is among the session's own.
+fn is_materialized(record: &Placement) -> bool {
+    record.kind == Kind::Note && matches!(Note::read(record.entry.as_bytes()), Note::Materialized { .. })
 }
 
 /// Adds a copy, or a note in the place of a lost one: whoever reads the chain finds the gap there.

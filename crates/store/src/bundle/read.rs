@@ -137,7 +137,7 @@ impl Reader {
 
     fn finish(&mut self, end: &End, hasher: Sha256) -> Result<()> {
         // The first line and this one are not counted.
-        if end.records + 2 != self.number || end.sha256 != BlobId::of_hasher(hasher) {
+        if end.records.checked_add(2) != Some(self.number) || end.sha256 != BlobId::of_hasher(hasher) {
             return Err(bad(&self.path, "it was altered: its checksum is not that of its content"));
         }
         match self.line()? {

@@ -43,6 +43,7 @@ pub(super) fn record(position: Position, left: u64, id: &str, body: &str) -> Lin
         kind,
         id: entry_id(id),
         left,
+        unsettled: 0,
     };
     Line::new(&entry, stamp)
 }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::disk::{Disk, Open, read_range, write_all_at};
 use super::document;
-use super::quarantine::make_folder;
+use super::quarantine::{make_folder, sync_up};
 use crate::backend::Listed;
 use crate::error::{Error, Result};
 use crate::id::BlobId;
@@ -31,8 +31,7 @@ pub(crate) fn put(
     if disk.stat(&path).is_ok() {
         disk.touch(&path).map_err(Error::io("touch", &path))?;
         // Whoever put it may have died before its name was durable.
-        let folder = path.parent().unwrap_or(root);
-        return disk.sync_folder(folder).map_err(Error::io("sync", folder));
+        return sync_up(disk, root, path.parent().unwrap_or(root));
     }
     let folder = path.parent().unwrap_or(root);
     make_folder(disk, folder)?;
@@ -42,8 +41,7 @@ pub(crate) fn put(
             return Err(Error::WrongBlob(*blob));
         }
         disk.rename(&aside, &path).map_err(Error::io("write", &path))?;
-        disk.sync_folder(folder).map_err(Error::io("sync", folder))?;
-        folder.parent().map_or(Ok(()), |parent| disk.sync_folder(parent).map_err(Error::io("sync", parent)))
+        sync_up(disk, root, folder)
     });
     if written.is_err() {
         // Nothing refers to it; if this fails too, it is swept up later.

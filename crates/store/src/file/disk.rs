@@ -6,6 +6,9 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+use crate::defect::Defect;
+use crate::error::{Error, Result};
+
 /// A file system.
 pub trait Disk: Debug + Send + Sync {
     /// Opens a file.
@@ -83,7 +86,7 @@ pub struct RealDisk;
 impl Disk for RealDisk {
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         let mut options = OpenOptions::new();
-        options.read(true).mode(0o600);
+        options.read(true).mode(if Defect::LeaveModesToTheUmask.is_on() { 0o666 } else { 0o600 });
         let file = match how {
             Open::Read => options.open(path)?,
             Open::Existing => options.write(true).open(path)?,
@@ -135,7 +138,9 @@ impl Disk for RealDisk {
 /// The mode given at creation passes through the umask, so it is set again on what was made just now.
 fn create(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.create_new(true).open(path)?;
-    file.set_permissions(Permissions::from_mode(0o600))?;
+    if !Defect::LeaveModesToTheUmask.is_on() {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+    }
     Ok(file)
 }
 
@@ -202,18 +207,15 @@ impl DiskFile for RealFile {
     }
 }
 
-/// Returns whether something is at a path. Only a certain "no such file" means that nothing is.
-pub(crate) fn is_there(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
+/// Returns what is at a path, `None` only if nothing is: what cannot be looked at is not absent.
+pub(crate) fn look(disk: &dyn Disk, path: &Path) -> Result<Option<Stat>> {
     match disk.stat(path) {
-        Ok(_) => Ok(true),
-        Err(error) if is_absent(&error) => Ok(false),
-        Err(error) => Err(error),
+        Ok(stat) => Ok(Some(stat)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(Error::io("look at", path)(error)),
     }
-}
-
-/// Returns whether an error says for certain that there is no such file.
-pub(crate) fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Reads a range, less if the file ends before.

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::disk::{Disk, Open, Stat, is_absent, read_range, write_all_at};
+use super::disk::{Disk, Open, Stat, read_range, write_all_at};
 use super::lock::LockFile;
-use super::quarantine::make_folder;
+use super::quarantine::{make_folder, sync_up};
 use crate::backend::{Document, Expect, Key, Listed, Put, Version};
+use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::id::BlobId;
 
@@ -32,7 +33,7 @@ pub(crate) fn get(disk: &dyn Disk, path: &Path) -> Result<Option<Document>> {
 }
 
 /// Replaces a document, if what is there is what was expected. Run under a lock unless anything goes.
-pub(crate) fn put(disk: &dyn Disk, path: &Path, bytes: &[u8], expect: &Expect) -> Result<Put> {
+pub(crate) fn put(disk: &dyn Disk, root: &Path, path: &Path, bytes: &[u8], expect: &Expect) -> Result<Put> {
     if *expect != Expect::Any {
         let current = get(disk, path)?;
         let holds = match (expect, &current) {
@@ -46,18 +47,29 @@ pub(crate) fn put(disk: &dyn Disk, path: &Path, bytes: &[u8], expect: &Expect) -
     }
     let folder = path.parent().unwrap_or(path);
     make_folder(disk, folder)?;
+    // A session's folder is durable since its log is.
+    let settled = path.starts_with(root.join("sessions")) && disk.stat(path).is_ok();
     replace(disk, path, bytes)?;
+    if !settled {
+        sync_up(disk, root, folder)?;
+    }
     Ok(Put::Done(version(bytes)))
 }
 
 /// Replaces a file whole: written aside, synced, renamed.
 pub(crate) fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path.parent().unwrap_or(path);
-    let aside = folder.join(format!(".{}.tmp", uuid::Uuid::new_v4().simple()));
+    let mut aside = folder.join(format!(".{}.tmp", uuid::Uuid::new_v4().simple()));
+    if Defect::ReplaceInPlace.is_on() {
+        let _ = disk.remove_file(path);
+        aside = path.to_owned();
+    }
     let write = || {
         let file = disk.open(&aside, Open::New)?;
         write_all_at(&*file, bytes, 0)?;
-        file.sync()?;
+        if !Defect::RenameBeforeSync.is_on() {
+            file.sync()?;
+        }
         disk.rename(&aside, path)?;
         disk.sync_folder(folder)
     };
@@ -99,9 +111,9 @@ pub(crate) fn remove(disk: &dyn Disk, path: &Path) -> Result<bool> {
 /// Lists the documents of the store itself: those beside `sessions`, and those one folder down.
 pub(crate) fn list(disk: &dyn Disk, root: &Path, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
     let mut listed = Vec::new();
-    // Others, like `lost+found`, are not ours, and perhaps not open to us.
-    let ours = names(disk, root)?.into_iter().filter(|name| name.parse::<Key>().is_ok());
-    for folder in [root.to_owned()].into_iter().chain(ours.map(|name| root.join(name))) {
+    let folders =
+        [root.to_owned()].into_iter().chain(names(disk, root)?.into_iter().map(|name| root.join(name)));
+    for folder in folders {
         let prefix = folder.strip_prefix(root).map(|path| path.display().to_string()).unwrap_or_default();
         for file in names(disk, &folder)? {
             let Some(stem) = file.strip_suffix(".json") else {
@@ -158,6 +170,10 @@ fn names(disk: &dyn Disk, folder: &Path) -> Result<Vec<String>> {
         Err(error) if is_absent(&error) => Ok(Vec::new()),
         Err(error) => Err(Error::io("list", folder)(error)),
     }
+}
+
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
 }
 
 fn version(bytes: &[u8]) -> Version {

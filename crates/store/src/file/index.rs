@@ -17,6 +17,8 @@ use crate::id::EntryId;
 use crate::stamp::Line;
 
 const SLOT: u64 = 8;
+/// How many slots an index has at most, so that one stray position does not make a file that fits into no memory.
+const MOST: u64 = 1 << 27;
 
 /// The index of one log.
 #[derive(Debug)]
@@ -35,6 +37,11 @@ impl Index {
         let path = path(folder, log);
         let file = disk.open(&path, Open::Update).ok();
         Self { path, file, fresh: Vec::new(), first: 0 }
+    }
+
+    /// Returns whether it has slots for positions that the log does not seem to have.
+    pub(crate) fn reaches_beyond(&self, next: Position) -> bool {
+        self.file.as_ref().and_then(|file| file.stat().ok()).is_some_and(|stat| stat.length / SLOT > next)
     }
 
     /// Adds the slots it lacks, from the log itself.
@@ -82,7 +89,7 @@ impl Index {
 
     /// Writes what was pushed. A failure only makes a later search slower.
     pub(crate) fn write(&mut self) {
-        if let (Some(file), false) = (&self.file, self.fresh.is_empty()) {
+        if let (Some(file), false, true) = (&self.file, self.fresh.is_empty(), self.first < MOST) {
             let _ = write_all_at(&**file, &self.fresh, self.first * SLOT);
         }
         self.first += self.fresh.len() as u64 / SLOT;
@@ -90,18 +97,39 @@ impl Index {
     }
 }
 
-/// Returns the positions where an entry may be, newest first.
-pub(crate) fn candidates(disk: &dyn Disk, folder: &Path, log: LogName, id: &EntryId) -> Vec<Position> {
-    let read = || {
-        let file = disk.open(&path(folder, log), Open::Read)?;
-        read_range(&*file, 0, file.stat()?.length)
-    };
-    let slots = read().unwrap_or_default();
-    let wanted = hash(id);
-    let matches = slots.chunks_exact(SLOT as usize).enumerate().filter(|(_, slot)| *slot == wanted);
-    let mut positions: Vec<Position> = matches.map(|(position, _)| position as Position).collect();
-    positions.reverse();
-    positions
+/// What an index says, as a reader finds it.
+#[derive(Debug)]
+pub(crate) struct Slots(Vec<u8>);
+
+impl Slots {
+    /// Reads an index; one that is missing, or too large to be one, says nothing.
+    pub(crate) fn read(disk: &dyn Disk, folder: &Path, log: LogName) -> Self {
+        let read = || {
+            let file = disk.open(&path(folder, log), Open::Read)?;
+            let length = file.stat()?.length;
+            read_range(&*file, 0, if length > MOST * SLOT { 0 } else { length })
+        };
+        Self(read().unwrap_or_default())
+    }
+
+    /// Returns the positions where an entry may be, newest first.
+    pub(crate) fn candidates(&self, id: &EntryId) -> Vec<Position> {
+        let wanted = hash(id);
+        let matches = self.slots().filter(|(_, slot)| *slot == wanted);
+        let mut positions: Vec<Position> = matches.map(|(position, _)| position).collect();
+        positions.reverse();
+        positions
+    }
+
+    /// Returns the first position after this one that the index says nothing about: a crash can have taken its slot.
+    pub(crate) fn unknown_after(&self, position: Position) -> Position {
+        let blank = self.slots().find(|(at, slot)| *at > position && slot.iter().all(|byte| *byte == 0));
+        blank.map_or(self.0.len() as u64 / SLOT, |(at, _)| at).max(position + 1)
+    }
+
+    fn slots(&self) -> impl Iterator<Item = (Position, &[u8])> {
+        self.0.chunks_exact(SLOT as usize).enumerate().map(|(position, slot)| (position as Position, slot))
+    }
 }
 
 /// Returns the index's file.

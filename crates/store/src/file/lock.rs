@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::disk::{Disk, DiskFile, Open, read_range, write_all_at};
 use crate::backend::LogName;
+use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::lease::Holder;
 
@@ -82,7 +83,8 @@ impl LockFile {
 
     /// Returns whether the file that is locked is still the one that others will lock.
     pub(crate) fn is_current(&self) -> bool {
-        self.disk.stat(&self.path).is_ok_and(|stat| stat.inode == self.inode)
+        Defect::ForgetTheInodeCheck.is_on()
+            || self.disk.stat(&self.path).is_ok_and(|stat| stat.inode == self.inode)
     }
 
     fn after_locking(&mut self, owner: &str) -> Result<()> {
@@ -124,6 +126,9 @@ impl LockFile {
     pub(crate) fn release(&mut self) {
         // A lock that cannot be given back is given back when the file is closed; there is nothing else to do.
         let _ = self.file.unlock();
+        if Defect::UnlinkTheLock.is_on() {
+            let _ = self.disk.remove_file(&self.path);
+        }
         if std::mem::take(&mut self.others_wait) {
             std::thread::sleep(COURTESY);
         }

@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::disk::{Disk, DiskFile, Open, read_range, write_all_at};
+use super::disk::{Disk, DiskFile, Open, look, read_range, write_all_at};
 use super::document::replace;
 use super::index::Index;
 use super::lock::{LockFile, Mark};
-use super::quarantine::Quarantine;
+use super::quarantine::{Quarantine, sync_up};
 use super::scan::{self, Assembler};
 use super::segment::{self, Header};
 use crate::backend::{Damage, Durability, LogName, Position};
+use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::stamp::Line;
 
@@ -43,6 +44,9 @@ pub(crate) struct LogFile {
     retained_from: u64,
     /// The file ends in the middle of a line.
     torn: bool,
+    /// Where a crash of the machine left a hole with whole lines behind it: their positions are given out again, so
+    /// nothing may be added to this file any more.
+    unfinished: Option<u64>,
     /// Its name, or its folder's, may not be durable yet.
     nameless: bool,
     /// A sync failed; nothing may be added to this file any more.
@@ -79,16 +83,26 @@ impl LogFile {
             retained: Vec::new(),
             retained_from: stat.length,
             torn: false,
+            unfinished: None,
             nameless: stat.length == 0,
             condemned: false,
             index: Index::open(disk, folder, name),
             path,
         };
         let name = segment::file_name(log.name, number);
-        let tail = scan::last(&*log.file, &name, start, stat.length).map_err(Error::io("read", &log.path))?;
+        let Some(newest) = segments.last() else {
+            return Ok(log);
+        };
+        let mut tail = scan::last(newest, &name, stat.length).map_err(Error::io("read", &log.path))?;
+        if log.index.reaches_beyond(tail.next().unwrap_or(first)) {
+            // The log was longer once, or old lines stand behind newer ones: then its end says too little, and what
+            // was added at a position that is taken would never be read.
+            tail = scan::whole(newest, &name, stat.length).map_err(Error::io("read", &log.path))?;
+        }
         log.next = tail.next().unwrap_or(first);
         log.set_aside(&tail, found, quarantine)?;
-        log.retain_from_disk(stat.length)?;
+        log.retain_from_disk(stat.length, stat.length)?;
+        log.unfinished = tail.unfinished.then_some(tail.good_end);
         log.index.catch_up(&segments, log.next)?;
         Ok(log)
     }
@@ -106,11 +120,11 @@ impl LogFile {
         found: &mut Vec<Damage>,
         quarantine: &Quarantine,
     ) -> Result<bool> {
-        let stat = match self.disk.stat(&self.path) {
-            Ok(stat) if stat.inode == self.inode => stat,
+        let stat = match look(&*self.disk, &self.path)? {
+            Some(stat) if stat.inode == self.inode => stat,
             _ => return Ok(false),
         };
-        if segment::exists(&*self.disk, &self.folder, self.name, self.segment + 1)? {
+        if look(&*self.disk, &segment::path(&self.folder, self.name, self.segment + 1))?.is_some() {
             return Ok(false);
         }
         if stat.length == self.length {
@@ -149,10 +163,15 @@ impl LogFile {
     ) -> Result<()> {
         let last =
             read_range(&*self.file, self.length.saturating_sub(1), self.length).map_err(self.at("read"))?;
-        self.torn = last.first().is_some_and(|&byte| byte != b'\n');
+        self.torn = last.first().is_some_and(|&byte| byte != b'\n') && !Defect::SkipTheTailCheck.is_on();
         let Some(damage) = tail.tail(self.length) else {
             return Ok(());
         };
+        if Defect::CutTheTornTail.is_on() {
+            self.file.truncate(damage.offset).map_err(self.at("cut"))?;
+            (self.length, self.torn) = (damage.offset, false);
+            return Ok(());
+        }
         let bytes = read_range(&*self.file, damage.offset, self.length).map_err(self.at("read"))?;
         quarantine.keep(&damage, &bytes)?;
         found.push(damage);
@@ -164,7 +183,7 @@ impl LogFile {
         let from = if mark.segment == self.segment { mark.from.min(self.length) } else { 0 };
         let block = from - from % BLOCK;
         let bytes = read_range(&*self.file, block, self.length).map_err(self.at("read"))?;
-        self.retain_from_disk(block)?;
+        self.retain_from_disk(block, self.length)?;
         // The same bytes in the same place: readers see no difference, but the pages are dirty again,
         // so a sync that succeeds now has really written them.
         let file = self.disk.open(&self.path, Open::Existing).map_err(self.at("open"))?;
@@ -181,6 +200,10 @@ impl LogFile {
         lock: &mut LockFile,
         owner: &str,
     ) -> Result<usize> {
+        if self.unfinished.is_some() {
+            self.next_segment()?;
+            self.synced = self.length;
+        }
         let mut bytes =
             Vec::with_capacity(lines.iter().map(|line| line.as_bytes().len() + 1).sum::<usize>() + 1);
         if self.torn {
@@ -190,7 +213,8 @@ impl LogFile {
             bytes.extend_from_slice(line.as_bytes());
             bytes.push(b'\n');
         }
-        if durability > Durability::Off && lock.mark(self.name).is_none() {
+        let marked = durability > Durability::Off && !Defect::ForgetTheMark.is_on();
+        if marked && lock.mark(self.name).is_none() {
             let (segment, from, owner) = (self.segment, self.length, owner.to_owned());
             lock.set_mark(self.name, Some(Mark { segment, from, owner }))?;
         }
@@ -205,6 +229,7 @@ impl LogFile {
         lines.iter().for_each(|line| self.index.push(line));
         self.index.write();
         match durability {
+            Durability::Synced if Defect::AcknowledgeBeforeSync.is_on() => {}
             Durability::Synced => self.settle(lock)?,
             Durability::Written if self.retained.len() > MAX_RETAINED => self.settle(lock)?,
             Durability::Written => {}
@@ -230,7 +255,7 @@ impl LogFile {
     }
 
     fn sync(&mut self) -> Result<()> {
-        if self.condemned || self.file.sync().is_err() {
+        if self.condemned || self.sync_file().is_err() {
             // A second sync would report success although the first one's data is gone.
             self.condemned = true;
             self.next_segment()?;
@@ -244,6 +269,16 @@ impl LogFile {
         Ok(())
     }
 
+    fn sync_file(&self) -> std::io::Result<()> {
+        if Defect::DropTheSync.is_on() {
+            return Ok(());
+        }
+        match self.file.sync() {
+            Err(_) if Defect::SyncAgainAfterAFailure.is_on() => self.file.sync(),
+            done => done,
+        }
+    }
+
     /// Writes a batch with one call. Where there is no room for all of it, the file is cut back to the last whole
     /// group. Returns how many lines are in, and how many bytes.
     fn write(&mut self, bytes: &[u8], lines: &[Line]) -> Result<(usize, usize)> {
@@ -254,6 +289,7 @@ impl LogFile {
         let failed = loop {
             match self.file.append(&bytes[written..]) {
                 Ok(0) => break Some(std::io::ErrorKind::WriteZero.into()),
+                Ok(_) if Defect::IgnoreAShortWrite.is_on() => written = bytes.len(),
                 Ok(count) => written += count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => break Some(error),
@@ -272,6 +308,9 @@ impl LogFile {
             }
         }
         let length = self.file.stat().map_err(self.at("look at"))?.length;
+        if Defect::IgnoreAShortWrite.is_on() {
+            return Ok((count, size));
+        }
         if length != self.length + size as u64 {
             // Somebody appends without the lock. Our lines are whole; the next look finds them in their place.
             return Err(Error::Contended(self.path.display().to_string()));
@@ -279,10 +318,13 @@ impl LogFile {
         Ok((count, size))
     }
 
-    /// Leaves the condemned file and writes every record since its last synced block to a new one.
+    /// Leaves a file that nothing may be added to, and writes every record since its last synced block to a new one.
     fn next_segment(&mut self) -> Result<()> {
-        let number = segment::highest(&*self.disk, &self.folder, self.name)? + 1;
+        let number = segment::next_number(&*self.disk, &self.folder, self.name)?;
         let path = segment::path(&self.folder, self.name, number);
+        if let Some(end) = self.unfinished {
+            self.retain_from_disk(end, end)?;
+        }
         let records: Vec<Line> = whole_lines(&self.retained).collect();
         let first = records.first().map_or(self.next, |line| line.stamp().position);
         let header = Header { after: self.segment, end: self.retained_from, first }.to_line()?;
@@ -303,6 +345,7 @@ impl LogFile {
         self.retained = bytes.split_off(self.start as usize);
         self.retained_from = self.start;
         self.torn = false;
+        self.unfinished = None;
         self.condemned = false;
         Ok(())
     }
@@ -317,13 +360,14 @@ impl LogFile {
         self.retained_from += from as u64;
     }
 
-    /// Takes the records from the block that holds `offset` on from the file, which is right as long as it lives.
-    fn retain_from_disk(&mut self, offset: u64) -> Result<()> {
+    /// Takes the records from the block that holds `offset` on, up to `end`, from the file, which is right as long as
+    /// it lives.
+    fn retain_from_disk(&mut self, offset: u64, end: u64) -> Result<()> {
         let block = offset - offset % BLOCK;
         let mut reach = BLOCK;
         loop {
             let from = self.start.max(block.saturating_sub(reach));
-            let bytes = read_range(&*self.file, from, self.length).map_err(self.at("read"))?;
+            let bytes = read_range(&*self.file, from, end).map_err(self.at("read"))?;
             let before = (block.saturating_sub(from) as usize).min(bytes.len());
             let newline = memchr::memrchr(b'\n', &bytes[..before]).map(|newline| newline + 1);
             let whole = newline.and_then(|newline| group_start(&bytes, newline));
@@ -339,11 +383,11 @@ impl LogFile {
 
     /// Makes the names of a new file and of a new session durable.
     fn sync_folders(&self) -> Result<()> {
-        let ancestors = [Some(self.folder.as_path()), self.folder.parent()];
-        for folder in ancestors.into_iter().flatten() {
-            self.disk.sync_folder(folder).map_err(Error::io("sync", folder))?;
+        if Defect::DropTheFolderSync.is_on() {
+            return Ok(());
         }
-        Ok(())
+        let root = self.folder.ancestors().nth(2).unwrap_or(&self.folder);
+        sync_up(&*self.disk, root, &self.folder)
     }
 
     fn at(&self, action: &'static str) -> impl FnOnce(std::io::Error) -> Error {
@@ -359,7 +403,7 @@ fn whole_groups(lines: &[Line], prefix: usize, written: usize) -> (usize, usize)
         if at > written {
             break;
         }
-        if line.stamp().left == 0 {
+        if line.stamp().left == 0 || Defect::SplitAGroup.is_on() {
             whole = (index + 1, at);
         }
     }

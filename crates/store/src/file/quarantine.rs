@@ -70,6 +70,19 @@ pub(crate) fn make_folder(disk: &dyn Disk, path: &Path) -> Result<()> {
     }
 }
 
+/// Makes the names in a folder durable, and its own, up to the one that the store is in: whoever made one of them may
+/// have died before its name was durable, and everybody since has found it there.
+pub(crate) fn sync_up(disk: &dyn Disk, root: &Path, folder: &Path) -> Result<()> {
+    for folder in folder.ancestors().take_while(|ancestor| ancestor.starts_with(root)) {
+        disk.sync_folder(folder).map_err(Error::io("sync", folder))?;
+    }
+    match sync_parent(disk, root) {
+        // A folder that is not ours to read is not ours to sync either; the root was there before us.
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
+        synced => synced,
+    }
+}
+
 /// Makes a new folder's name durable.
 fn sync_parent(disk: &dyn Disk, path: &Path) -> Result<()> {
     let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else {

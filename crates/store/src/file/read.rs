@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use super::disk::{Disk, DiskFile, read_range};
+use super::disk::{Disk, DiskFile, look, read_range};
 use super::scan::{self, Assembler};
 use super::segment::{self, Segment};
-use crate::backend::{Chunk, From, LogName, Position};
+use crate::backend::{Chunk, Damage, From, LogName, Position};
 use crate::error::{Error, Result};
+use crate::stamp::Flaw;
 
 /// Where a reader stopped, so that the next read goes on there without searching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +48,17 @@ pub(crate) fn read(
         Err(error) => return Err(error),
     };
     let place = |number: u32| segment::path(folder, log, number);
-    match from {
-        From::Last => read_last(&segments, log, place).map(|chunk| (chunk, None)),
-        From::Position(position) => read_on(&segments, log, position, max_bytes, bookmark, place),
+    let (mut chunk, bookmark) = match from {
+        From::Last => (read_last(&segments, log, place)?, None),
+        From::Position(position) => read_on(&segments, log, position, max_bytes, bookmark, place)?,
+    };
+    if chunk.lines.is_empty() || from == From::Last {
+        for (number, length) in segment::headless(disk, folder, log, &segments)? {
+            let (file, flaw) = (segment::file_name(log, number), Flaw::Unstamped);
+            chunk.tail.get_or_insert(Damage { file, offset: 0, length, flaw, lost: 0..0 });
+        }
     }
+    Ok((chunk, bookmark))
 }
 
 fn read_last(segments: &[Segment], log: LogName, place: impl Fn(u32) -> std::path::PathBuf) -> Result<Chunk> {
@@ -58,8 +66,7 @@ fn read_last(segments: &[Segment], log: LogName, place: impl Fn(u32) -> std::pat
     for segment in segments.iter().rev() {
         let end = end_of(segment, &place)?;
         let name = segment::file_name(log, segment.number);
-        let mut found = scan::last(&*segment.file, &name, segment.start, end)
-            .map_err(Error::io("read", place(segment.number)))?;
+        let mut found = scan::last(segment, &name, end).map_err(Error::io("read", place(segment.number)))?;
         tail = tail.or(found.tail(end));
         if let Some(line) = found.lines.pop() {
             let next = line.stamp().position + 1;
@@ -108,6 +115,9 @@ fn read_on(
             found = Assembler::searching(name, chunk.next, segment.start);
             scan::scan(&*segment.file, segment.start, end, room, &mut found).map_err(at("read"))?;
         }
+        if segment.end.is_none() {
+            found.conclude(end);
+        }
         size += found.size;
         chunk.next = found.next().unwrap_or(chunk.next);
         // Where it stopped for its size, what follows is simply not read yet.
@@ -145,5 +155,6 @@ pub(crate) fn is_still_there(disk: &dyn Disk, folder: &Path, log: LogName, bookm
         let seen = (stat.inode, stat.length, stat.modified);
         seen == (bookmark.inode, bookmark.length, bookmark.modified) && stat.length == bookmark.offset
     });
-    unchanged && segment::exists(disk, folder, log, bookmark.segment + 1).is_ok_and(|newer| !newer)
+    unchanged
+        && look(disk, &segment::path(folder, log, bookmark.segment + 1)).is_ok_and(|next| next.is_none())
 }

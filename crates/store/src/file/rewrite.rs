@@ -29,7 +29,7 @@ pub(crate) fn rewrite(
     known: &Known,
 ) -> Result<Rewrite> {
     let segments = segment::open_all(disk, folder, log)?;
-    let highest = segment::highest(disk, folder, log)?;
+    let numbers = segment::numbers(disk, folder, log)?;
     let mut files = Vec::new();
     let (mut records, mut next, mut bad) = (BTreeMap::new(), 0, Vec::new());
     for segment in &segments {
@@ -41,16 +41,40 @@ pub(crate) fn rewrite(
         let mut found = Assembler::new(String::new(), Some(next), segment.start);
         scan::scan(&*segment.file, segment.start, end, usize::MAX, &mut found)
             .map_err(Error::io("read", &path))?;
+        if segment.end.is_none() {
+            found.conclude(end);
+        }
         next = found.next().unwrap_or(next);
         let tail = found.tail(end);
         for damage in found.damage.iter().chain(&tail) {
             let range = damage.offset as usize..(damage.offset + damage.length) as usize;
             bad.push(bytes.slice(range));
         }
+        if found.unfinished {
+            // What stands behind a hole in the last write was never promised: a prefix is.
+            bad.pop();
+        }
         records.extend(found.lines.into_iter().map(|line| (line.stamp().position, line)));
         files.push((segment::file_name(log, segment.number), bytes));
     }
     let readable = records.len() as u64;
+    let newest = segments.last().map_or(0, |segment| segment.number);
+    for number in numbers.iter().filter(|number| segments.iter().all(|segment| segment.number != **number)) {
+        // Nobody reads it, but it goes with the others, and what is in it may be all there is.
+        let path = segment::path(folder, log, *number);
+        let file = disk.open(&path, Open::Read).map_err(Error::io("open", &path))?;
+        let read = || read_range(&*file, 0, file.stat()?.length);
+        let bytes = Bytes::from(read().map_err(Error::io("read", &path))?);
+        if *number > newest {
+            // Its header is damaged, so readers do not know what it follows. Its positions say that.
+            let mut found = Assembler::new(String::new(), Some(next), 0);
+            scan::scan(&*file, 0, bytes.len() as u64, usize::MAX, &mut found)
+                .map_err(Error::io("read", &path))?;
+            next = found.next().unwrap_or(next);
+            records.extend(found.lines.into_iter().map(|line| (line.stamp().position, line)));
+        }
+        files.push((segment::file_name(log, *number), bytes));
+    }
     bad.iter().for_each(|region| salvage(region, &mut records));
     let salvaged = records.len() as u64 - readable;
     if files.is_empty() && known.first.is_none() {
@@ -80,15 +104,13 @@ pub(crate) fn rewrite(
     // first file gets the same content, and the later ones go, this one last: whatever is left says the same.
     let header = Header { after: 0, end: 0, first: 0 }.to_line()?;
     let superseding = [header.as_bytes(), b"\n", &content].concat();
-    replace(disk, &segment::path(folder, log, highest + 1), &superseding)?;
+    let next = numbers.last().map_or(1, |last| last + 1);
+    replace(disk, &segment::path(folder, log, next), &superseding)?;
     replace(disk, &segment::path(folder, log, 0), &content)?;
-    for number in 1..=highest + 1 {
-        let path = segment::path(folder, log, number);
-        // One that stayed would become the newest when the last one goes.
-        if segment::exists(disk, folder, log, number)? {
-            disk.remove_file(&path).map_err(Error::io("remove", &path))?;
-            disk.sync_folder(folder).map_err(Error::io("sync", folder))?;
-        }
+    for number in numbers.iter().chain([&next]) {
+        let path = segment::path(folder, log, *number);
+        disk.remove_file(&path).map_err(Error::io("remove", &path))?;
+        disk.sync_folder(folder).map_err(Error::io("sync", folder))?;
     }
     // A derived file; the next writer makes it again.
     let _ = disk.remove_file(&index::path(folder, log));
@@ -153,7 +175,15 @@ fn whole(records: &BTreeMap<Position, Line>, known: Position) -> Result<(Vec<u8>
                 lost.push(position);
                 let note = Note::Lost { at: Timestamp::now() }.to_entry()?;
                 let id = note.id().clone();
-                let stamp = Stamp { position, parent: leaf.0, depth: leaf.1, kind: Kind::Note, id, left: 0 };
+                let stamp = Stamp {
+                    position,
+                    parent: leaf.0,
+                    depth: leaf.1,
+                    kind: Kind::Note,
+                    id,
+                    left: 0,
+                    unsettled: 0,
+                };
                 Line::new(&note, stamp)
             }
         };

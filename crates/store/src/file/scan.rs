@@ -1,15 +1,21 @@
 //! From bytes to records: which lines are whole, in place and complete, and what lies between them.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 
 use super::disk::{DiskFile, read_range};
+use super::segment::Segment;
 use crate::backend::{Damage, Position};
-use crate::stamp::{Flaw, Line};
+use crate::defect::Defect;
+use crate::stamp::{Flaw, Line, Opened};
 
 /// How much of a file is read at once. Larger gains nothing: the page cache is the slower side.
 const STRIDE: u64 = 256 << 10;
 /// How much is read around a probe or from the end: a few lines of usual length.
 const GLIMPSE: u64 = 16 << 10;
+/// How much is read to find the next line: most are shorter.
+const PROBE: u64 = 8 << 10;
 
 /// Puts lines in order, holds back the records of an unfinished group, and names every damaged region.
 #[derive(Debug, Default)]
@@ -21,7 +27,8 @@ pub(crate) struct Assembler {
     searching: bool,
     group: Vec<Line>,
     group_at: u64,
-    bad: Option<(u64, u64, Flaw)>,
+    bad: Option<Bad>,
+    doubt: Option<Doubt>,
     /// Whole records, in order.
     pub(crate) lines: Vec<Line>,
     /// Damage that has whole records after it.
@@ -30,6 +37,30 @@ pub(crate) struct Assembler {
     pub(crate) good_end: u64,
     /// How many bytes `lines` holds.
     pub(crate) size: usize,
+    /// Whole lines stand behind the end that [`conclude`](Self::conclude) found: nothing may follow them.
+    pub(crate) unfinished: bool,
+}
+
+/// A region that holds no record.
+#[derive(Clone, Copy, Debug)]
+struct Bad {
+    start: u64,
+    end: u64,
+    flaw: Flaw,
+    /// There are NUL bytes in it: a crash of the machine may have kept its blocks from the disk.
+    hollow: bool,
+}
+
+/// Where things stood before a hole whose other side may be the rest of a write that was never finished.
+#[derive(Clone, Copy, Debug)]
+struct Doubt {
+    /// The first position that is missing.
+    next: Option<Position>,
+    good_end: u64,
+    lines: usize,
+    damage: usize,
+    size: usize,
+    flaw: Flaw,
 }
 
 impl Assembler {
@@ -48,7 +79,7 @@ impl Assembler {
     }
 
     /// Takes one line, without its newline, that starts at `offset`.
-    pub(crate) fn take(&mut self, bytes: Bytes, offset: u64) {
+    fn take(&mut self, bytes: Bytes, opened: Result<Opened, Flaw>, offset: u64) {
         let end = offset + bytes.len() as u64 + 1;
         if bytes.is_empty() {
             // Closing a torn line off can leave an empty one; it says nothing.
@@ -57,11 +88,15 @@ impl Assembler {
             }
             return;
         }
-        match Line::parse(bytes) {
-            Ok(line) => self.take_line(line, offset, end),
+        let hollow = opened.is_err() && memchr::memchr(0, &bytes).is_some();
+        match opened {
+            Ok(opened) => self.take_line(Line::of_opened(bytes, opened), offset, end),
             Err(flaw) => {
                 self.void_group(offset);
-                self.mark_bad(offset, end, flaw);
+                self.mark_bad(offset, end, if hollow { Flaw::Nul } else { flaw });
+                if let Some(bad) = &mut self.bad {
+                    bad.hollow |= hollow;
+                }
             }
         }
     }
@@ -69,10 +104,10 @@ impl Assembler {
     /// Takes what stands after the last newline: a record that lacks nothing else is whole.
     ///
     /// Otherwise closing it off would make it one, at a position that was given out again.
-    pub(crate) fn take_unterminated(&mut self, bytes: Bytes, offset: u64) {
+    fn take_unterminated(&mut self, bytes: Bytes, opened: Result<Opened, Flaw>, offset: u64) {
         let end = offset + bytes.len() as u64;
-        if let Ok(line) = Line::parse(bytes) {
-            self.take_line(line, offset, end);
+        if let Ok(opened) = opened {
+            self.take_line(Line::of_opened(bytes, opened), offset, end);
         }
     }
 
@@ -93,23 +128,58 @@ impl Assembler {
             self.good_end = end;
             return;
         }
-        if position < expected {
+        if position < expected && !Defect::TakeDoubledLines.is_on() {
             self.mark_bad(offset, end, Flaw::Misplaced);
             return;
         }
-        self.report(offset, expected..position);
         self.group_at = offset;
         self.group.push(line);
-        if left == 0 {
+        if left == 0 || Defect::ShowHalfAGroup.is_on() {
             self.finish_group(end);
         }
     }
 
+    /// A record behind a hole counts if the log was durable beyond the hole when it, or a later one, was written.
+    /// Otherwise both may be what a crash left of one write.
+    fn weigh(&mut self, position: Position, settled: Position, expected: Position) {
+        let hole = self.doubt.map_or(expected, |doubt| doubt.next.unwrap_or(0));
+        if self.doubt.is_some() {
+            self.doubt = self.doubt.filter(|_| settled <= hole);
+        } else if let Some(Bad { flaw, hollow: true, .. }) = self.bad
+            && position > expected
+            && settled <= hole
+            && !Defect::TrustWhatIsBehindAHole.is_on()
+        {
+            let (good_end, lines, damage) = (self.good_end, self.lines.len(), self.damage.len());
+            self.doubt = Some(Doubt { next: self.next, good_end, lines, damage, size: self.size, flaw });
+        }
+    }
+
+    /// The log ends here. If the doubt remains, everything from the hole on was never promised to anybody.
+    pub(crate) fn conclude(&mut self, end: u64) {
+        let Some(Doubt { next, good_end, lines, damage, size, flaw }) = self.doubt.take() else {
+            return;
+        };
+        self.group.clear();
+        self.lines.truncate(lines);
+        self.damage.truncate(damage);
+        (self.next, self.good_end, self.size) = (next, good_end, size);
+        self.bad = Some(Bad { start: good_end, end, flaw, hollow: true });
+        self.unfinished = true;
+    }
+
     fn finish_group(&mut self, end: u64) {
         self.searching = false;
+        // Not before: a group that is never finished says nothing about the positions before it.
+        if let Some(first) = self.group.first().map(Line::stamp) {
+            let (position, settled) = (first.position, first.settled());
+            let expected = self.next.unwrap_or(position);
+            self.weigh(position, settled, expected);
+            self.report(self.group_at, expected..position);
+        }
         for line in self.group.drain(..) {
             self.next = Some(line.stamp().position + 1);
-            self.size += line.as_bytes().len();
+            self.size += line.size();
             self.lines.push(line);
         }
         self.good_end = end;
@@ -125,8 +195,8 @@ impl Assembler {
     }
 
     fn mark_bad(&mut self, start: u64, end: u64, flaw: Flaw) {
-        let region = self.bad.get_or_insert((start, end, flaw));
-        region.1 = end;
+        let region = self.bad.get_or_insert(Bad { start, end, flaw, hollow: false });
+        region.end = end;
     }
 
     /// A good record follows: what lay before it is damage for certain.
@@ -135,7 +205,8 @@ impl Assembler {
         if region.is_none() && lost.is_empty() {
             return;
         }
-        let (start, end, flaw) = region.unwrap_or((offset, offset, Flaw::Missing));
+        let missing = Bad { start: offset, end: offset, flaw: Flaw::Missing, hollow: false };
+        let Bad { start, end, flaw, .. } = region.unwrap_or(missing);
         let file = self.file.clone();
         self.damage.push(Damage { file, offset: start, length: end - start, flaw, lost });
     }
@@ -150,7 +221,7 @@ impl Assembler {
         if end <= self.good_end {
             return None;
         }
-        let flaw = self.bad.map_or(Flaw::Cut, |(_, _, flaw)| flaw);
+        let flaw = self.bad.map_or(Flaw::Cut, |bad| bad.flaw);
         let (file, offset) = (self.file.clone(), self.good_end);
         Some(Damage { file, offset, length: end - offset, flaw, lost: 0..0 })
     }
@@ -168,21 +239,27 @@ pub(crate) fn scan(
 ) -> std::io::Result<u64> {
     let (mut at, mut stride) = (from, STRIDE.min((max_bytes as u64).saturating_add(GLIMPSE)));
     while at < end {
-        let buffer = Bytes::from(read_range(file, at, end.min(at + stride))?);
+        let (buffer, lines) = open_lines(read_range(file, at, end.min(at + stride))?, 0);
         if buffer.is_empty() {
             break;
         }
         let mut start = 0;
-        for newline in memchr::memchr_iter(b'\n', &buffer) {
-            into.take(buffer.slice(start..newline), at + start as u64);
-            start = newline + 1;
-            if into.size >= max_bytes && into.group.is_empty() {
+        let mut rest = None;
+        for (range, opened) in lines {
+            if range.end == buffer.len() {
+                rest = Some(opened);
+                break;
+            }
+            start = range.end + 1;
+            let offset = at + range.start as u64;
+            into.take(buffer.slice(range), opened, offset);
+            if into.size >= max_bytes && into.group.is_empty() && into.doubt.is_none() {
                 return Ok(at + start as u64);
             }
         }
         let at_end = at + buffer.len() as u64 >= end || (buffer.len() as u64) < stride;
-        if at_end && start < buffer.len() {
-            into.take_unterminated(buffer.slice(start..), at + start as u64);
+        if let (true, Some(opened)) = (at_end, rest) {
+            into.take_unterminated(buffer.slice(start..), opened, at + start as u64);
             return Ok(into.good_end.max(at + start as u64));
         }
         at += start as u64;
@@ -192,12 +269,34 @@ pub(crate) fn scan(
     Ok(at)
 }
 
+type OpenedLine = (Range<usize>, Result<Opened, Flaw>);
+
+/// Opens every line of a buffer from `start` on, the last one too if it has no newline.
+///
+/// All at once, because they are opened where they lie, and the buffer is shared afterwards.
+fn open_lines(mut buffer: Vec<u8>, start: usize) -> (Bytes, Vec<OpenedLine>) {
+    let (mut lines, mut start) = (Vec::new(), start);
+    while start < buffer.len() {
+        let end = memchr::memchr(b'\n', &buffer[start..]).map_or(buffer.len(), |newline| start + newline);
+        lines.push((start..end, Line::open(&mut buffer[start..end])));
+        start = end + 1;
+    }
+    (buffer.into(), lines)
+}
+
 /// Finds where the line with this position would begin: right after the last line with a smaller one.
 ///
 /// Positions ascend with offsets, so no index is needed: each probe reads one line.
 pub(crate) fn locate(file: &dyn DiskFile, start: u64, end: u64, position: Position) -> std::io::Result<u64> {
-    let (mut low, mut high) = (start, end);
-    while high - low > GLIMPSE {
+    let (mut low, mut high, mut reach) = (start, end, 4 * GLIMPSE);
+    // Most of what is looked for is near the end.
+    while low == start && reach < end.saturating_sub(start) {
+        match first_line_from(file, end - reach, high)? {
+            Some((line_end, found)) if found < position => low = line_end,
+            _ => (high, reach) = (end - reach, reach * 4),
+        }
+    }
+    while high.saturating_sub(low) > GLIMPSE {
         let middle = low + (high - low) / 2;
         match first_line_from(file, middle, high)? {
             Some((line_end, found)) if found < position => low = line_end,
@@ -226,7 +325,7 @@ pub(crate) fn locate(file: &dyn DiskFile, start: u64, end: u64, position: Positi
 
 /// Returns the end and the position of the first whole line that begins after `from`.
 fn first_line_from(file: &dyn DiskFile, from: u64, end: u64) -> std::io::Result<Option<(u64, Position)>> {
-    let mut size = GLIMPSE;
+    let mut size = PROBE;
     loop {
         let buffer = Bytes::from(read_range(file, from, end.min(from + size))?);
         let mut start = None;
@@ -245,27 +344,54 @@ fn first_line_from(file: &dyn DiskFile, from: u64, end: u64) -> std::io::Result<
     }
 }
 
-/// Reads a file from its end: the last whole record or group, and what lies after it.
-pub(crate) fn last(file: &dyn DiskFile, name: &str, start: u64, end: u64) -> std::io::Result<Assembler> {
+/// Reads a segment from its beginning, and keeps its last record: slow, and not led astray by lines that are out of place.
+pub(crate) fn whole(segment: &Segment, name: &str, end: u64) -> std::io::Result<Assembler> {
+    let mut found = Assembler::new(name.to_owned(), Some(segment.first), segment.start);
+    let mut at = segment.start;
+    loop {
+        let stopped = scan(&*segment.file, at, end, STRIDE as usize, &mut found)?;
+        if stopped == at || stopped >= end {
+            break;
+        }
+        at = stopped;
+        found.lines.drain(..found.lines.len().saturating_sub(1));
+        found.size = 0;
+    }
+    if segment.end.is_none() {
+        found.conclude(end);
+    }
+    Ok(found)
+}
+
+/// Reads a segment from its end: the last whole record or group, and what lies after it.
+pub(crate) fn last(segment: &Segment, name: &str, end: u64) -> std::io::Result<Assembler> {
+    let (file, start) = (&*segment.file, segment.start);
     let mut size = GLIMPSE;
     loop {
         let from = start.max(end.saturating_sub(size));
-        let buffer = Bytes::from(read_range(file, from, end)?);
+        let buffer = read_range(file, from, end)?;
         let mut skip = 0;
         if from > start {
             skip = memchr::memchr(b'\n', &buffer).map_or(buffer.len(), |newline| newline + 1);
         }
         let mut found = Assembler::new(name.to_owned(), None, from + skip as u64);
-        let mut at = skip;
-        for newline in memchr::memchr_iter(b'\n', &buffer[skip..]) {
-            found.take(buffer.slice(at..skip + newline), from + at as u64);
-            at = skip + newline + 1;
+        let (buffer, lines) = open_lines(buffer, skip);
+        for (range, opened) in lines {
+            let (offset, whole) = (from + range.start as u64, range.end < buffer.len());
+            match whole {
+                true => found.take(buffer.slice(range), opened, offset),
+                false => found.take_unterminated(buffer.slice(range), opened, offset),
+            }
         }
-        if at < buffer.len() {
-            found.take_unterminated(buffer.slice(at..), from + at as u64);
+        // A crash can have kept any part of the last write from the disk, so all of it is looked at.
+        let (first, last) = (found.lines.first(), found.lines.last());
+        let covered =
+            first.zip(last).is_some_and(|(first, last)| first.stamp().position <= last.stamp().settled());
+        if segment.end.is_none() {
+            found.conclude(end);
         }
         // One line alone could be an old one, doubled: its neighbour shows whether it belongs there.
-        if found.lines.len() > 1 || from == start {
+        if (covered && found.lines.len() > 1) || from == start {
             return Ok(found);
         }
         size *= 4;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::disk::{Disk, DiskFile, Open, is_there, read_range};
+use super::disk::{Disk, DiskFile, Open, look, read_range};
 use crate::backend::{LogName, Position};
 use crate::entry::Entry;
 use crate::error::{Error, Result};
@@ -45,8 +45,15 @@ impl Header {
     /// Returns the header as a stored line.
     pub(crate) fn to_line(self) -> Result<Line> {
         let id: EntryId = "segment".parse()?;
-        let stamp =
-            Stamp { position: self.first, parent: None, depth: 0, kind: Kind::Note, id: id.clone(), left: 0 };
+        let stamp = Stamp {
+            position: self.first,
+            parent: None,
+            depth: 0,
+            kind: Kind::Note,
+            id: id.clone(),
+            left: 0,
+            unsettled: 0,
+        };
         Ok(Line::new(&Entry::of(&serde_json::json!({ "segment": self }))?.with_id(id), stamp))
     }
 
@@ -80,11 +87,11 @@ pub(crate) fn open_all(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<V
     };
     let mut chain = vec![Segment { number: 0, file, start: 0, end: None, first: 0 }];
     // A later segment exists only after a failed sync, so one failed look is all this costs.
-    if !exists(disk, folder, log, 1)? {
+    if look(disk, &path(folder, log, 1))?.is_none() {
         return Ok(chain);
     }
     let mut found = Vec::new();
-    for number in 1..=highest(disk, folder, log)? {
+    for number in numbers(disk, folder, log)? {
         if let Some(segment) = open_with_header(disk, folder, log, number)? {
             found.push(segment);
         }
@@ -107,19 +114,47 @@ pub(crate) fn open_all(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<V
     Ok(chain)
 }
 
-/// Returns the highest number that any segment's file has.
-pub(crate) fn highest(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<u32> {
+/// Returns the number of every segment's file but the first, in order; whether they count is for their headers to say.
+pub(crate) fn numbers(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<Vec<u32>> {
     let names = disk.names(folder).map_err(Error::io("list", folder))?;
     let prefix = format!("{}.", log.as_str());
-    let number = |name: &String| name.strip_prefix(&prefix)?.strip_suffix(".jsonl")?.parse::<u32>().ok();
-    Ok(names.iter().filter_map(number).max().unwrap_or(0))
+    let number = |name: &String| {
+        let number = name.strip_prefix(&prefix)?.strip_suffix(".jsonl")?.parse::<u32>().ok()?;
+        ((1..u32::MAX).contains(&number) && *name == file_name(log, number)).then_some(number)
+    };
+    let mut numbers: Vec<u32> = names.iter().filter_map(number).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
 }
 
-/// Returns whether a segment's file is there. Whoever took an error for an absence would go on in a file that a later
-/// one has replaced, and nobody would read what it wrote.
-pub(crate) fn exists(disk: &dyn Disk, folder: &Path, log: LogName, number: u32) -> Result<bool> {
-    let path = path(folder, log, number);
-    is_there(disk, &path).map_err(Error::io("look at", &path))
+/// Returns the files that are newer than the newest segment that counts, with their lengths.
+///
+/// A segment appears with its header in it, so one without was damaged later, and with its header it lost its records.
+pub(crate) fn headless(
+    disk: &dyn Disk,
+    folder: &Path,
+    log: LogName,
+    segments: &[Segment],
+) -> Result<Vec<(u32, u64)>> {
+    let newest = segments.last().map_or(0, |segment| segment.number);
+    let next = path(folder, log, newest + 1);
+    if segments.is_empty() || look(disk, &next)?.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut headless = Vec::new();
+    for number in numbers(disk, folder, log)?.into_iter().filter(|number| *number > newest) {
+        let length = disk.stat(&path(folder, log, number)).map_or(0, |stat| stat.length);
+        // Looked at again: a writer may have made it just now.
+        if length > 0 && open_with_header(disk, folder, log, number)?.is_none() {
+            headless.push((number, length));
+        }
+    }
+    Ok(headless)
+}
+
+/// Returns the number that the next segment's file has.
+pub(crate) fn next_number(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<u32> {
+    Ok(numbers(disk, folder, log)?.last().map_or(1, |last| last + 1))
 }
 
 fn open(disk: &dyn Disk, folder: &Path, log: LogName, number: u32) -> Result<Option<Box<dyn DiskFile>>> {

@@ -191,7 +191,15 @@ impl Arriving {
 impl Outgoing {
     fn place(&mut self, placement: Placement) -> Line {
         let Placement { kind, parent, depth, entry } = placement;
-        let stamp = Stamp { position: self.next, parent, depth, kind, id: entry.id().clone(), left: 0 };
+        let stamp = Stamp {
+            position: self.next,
+            parent,
+            depth,
+            kind,
+            id: entry.id().clone(),
+            left: 0,
+            unsettled: self.lines.len() as u64,
+        };
         match kind {
             Kind::Entry => self.leaf = Leaf { position: Some(self.next), depth },
             Kind::Note => self.leaf = Leaf { position: parent, depth },

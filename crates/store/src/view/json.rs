@@ -53,9 +53,29 @@ pub(super) fn string(value: &RawValue) -> Option<Cow<'_, str>> {
 }
 
 /// A decoded JSON string, each half surrogate pair replaced by U+FFFD.
-struct Text<'a>(Cow<'a, str>);
+pub(super) struct Text<'a>(Cow<'a, str>);
 
-impl<'de> Deserialize<'de> for Text<'de> {
+impl<'a> Text<'a> {
+    pub(super) fn borrowed(bytes: &'a [u8]) -> Self {
+        Self(match str::from_utf8(bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => Cow::Owned(without_half_pairs(bytes)),
+        })
+    }
+
+    pub(super) fn copied(bytes: &[u8]) -> Self {
+        Self(Cow::Owned(match str::from_utf8(bytes) {
+            Ok(text) => text.to_owned(),
+            Err(_) => without_half_pairs(bytes),
+        }))
+    }
+
+    pub(super) fn into_inner(self) -> Cow<'a, str> {
+        self.0
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_bytes(TextVisitor)
     }
@@ -71,17 +91,11 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 
     fn visit_borrowed_bytes<E: Error>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
-        Ok(Text(match str::from_utf8(bytes) {
-            Ok(text) => Cow::Borrowed(text),
-            Err(_) => Cow::Owned(without_half_pairs(bytes)),
-        }))
+        Ok(Text::borrowed(bytes))
     }
 
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-        Ok(Text(Cow::Owned(match str::from_utf8(bytes) {
-            Ok(text) => text.to_owned(),
-            Err(_) => without_half_pairs(bytes),
-        })))
+        Ok(Text::copied(bytes))
     }
 }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::backend::{Backend, Chunk, From, LogKey, LogName, Position};
+use crate::backend::{Backend, Chunk, Durability, From, LogKey, LogName, Position};
 use crate::error::Result;
 use crate::fold::{Fold, Leaf};
 use crate::id::EntryId;
@@ -16,6 +16,8 @@ const READ_AHEAD: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Head {
     pub(crate) next: Position,
+    /// Up to where it is durable, or will be before anything is added.
+    pub(crate) settled: Position,
     pub(crate) leaf: Leaf,
     /// The first record's id: a session that was purged and begun again has another.
     pub(crate) birth: Option<EntryId>,
@@ -35,6 +37,7 @@ impl Head {
         let chunk = backend.read(log, From::Last, 1).await?;
         let mut head = Self {
             next: 0,
+            settled: 0,
             leaf: Leaf::default(),
             birth: None,
             trashed: false,
@@ -50,7 +53,16 @@ impl Head {
                 head.ensure_fold(backend, log).await?;
             }
         }
+        head.settled = head.next;
         Ok(head)
+    }
+
+    /// Notes that all its records are written, as safely as `durability` says.
+    pub(crate) fn written(mut self, durability: Durability) -> Self {
+        if durability == Durability::Synced {
+            self.settled = self.next;
+        }
+        self
     }
 
     /// Takes in what others appended since.
@@ -59,6 +71,8 @@ impl Head {
         loop {
             let Chunk { lines, next, .. } = backend.read(log, From::Position(self.next), READ_AHEAD).await?;
             if next == self.next {
+                // Others made sure of what they found before they added to it, and of theirs when they were done.
+                self.settled = self.next;
                 return Ok(fresh);
             }
             lines.iter().for_each(|line| self.apply(line));

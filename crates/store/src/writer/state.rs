@@ -16,6 +16,8 @@ use crate::id::SessionId;
 const SYNC_WITHIN: Duration = Duration::from_millis(900);
 /// How many logs are remembered when nothing happens on them.
 const MAX_IDLE: usize = 1024;
+/// How much is written at once. More gains little, and whoever opens the log reads its last write back.
+const MAX_BATCH: usize = 1 << 20;
 
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -35,14 +37,16 @@ pub(super) struct State {
     pub(super) touched: HashSet<SessionId>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "one is made for each batch, and most carry a head")]
 pub(super) enum Job {
     Write { head: Option<Head>, batch: Batch, unsynced: Unsynced },
     Sync,
 }
 
 impl State {
-    /// Puts a log into the line of those with work, unless it is owned, parked or there already.
-    pub(super) fn make_ready(&mut self, log: &LogKey) {
+    /// Puts a log into the line of those with work, unless it is owned, parked or there already. Returns whether it
+    /// did.
+    pub(super) fn make_ready(&mut self, log: &LogKey) -> bool {
         if let Some(queue) = self.queues.get_mut(log)
             && queue.has_work()
             && !queue.owned
@@ -51,10 +55,12 @@ impl State {
         {
             queue.listed = true;
             self.ready.push_back(log.clone());
+            return true;
         }
+        false
     }
 
-    pub(super) fn next_job(&mut self, max_bytes: usize) -> Option<(LogKey, Job)> {
+    pub(super) fn next_job(&mut self) -> Option<(LogKey, Job)> {
         self.wake_parked();
         let now = Instant::now();
         let ending = self.ending;
@@ -73,7 +79,7 @@ impl State {
         let queue = self.queues.get_mut(&log)?;
         queue.listed = false;
         queue.owned = true;
-        let batch = queue.stuck.take().unwrap_or_else(|| queue.take_batch(max_bytes));
+        let batch = queue.stuck.take().unwrap_or_else(|| queue.take_batch(MAX_BATCH));
         let unsynced = match queue.unsynced {
             None => Unsynced::Nothing,
             Some(_) if overdue(queue) => Unsynced::Overdue,

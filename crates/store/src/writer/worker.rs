@@ -1,6 +1,7 @@
 //! What a writer thread does with one batch of one log.
 
 use crate::backend::{Append, Backend, Damage, Durability, From, LogKey, LogName};
+use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::ticket::Ack;
 
@@ -60,7 +61,7 @@ pub(crate) async fn write(
     let mut fresh = head.is_none();
     let mut head = match head {
         Some(head) => head,
-        None => match load(backend, log).await {
+        None => match load_settled(backend, log, unsynced).await {
             Ok(head) => head,
             Err(error) => return outcome.failed(operations, composed, error),
         },
@@ -91,7 +92,7 @@ pub(crate) async fn write(
             // Nobody is refused on hearsay: the session may have been restored, or purged and begun again.
             fresh = true;
             match load(backend, log).await {
-                Ok(loaded) => head = loaded,
+                Ok(loaded) => head = Head { settled: expected.settled.min(loaded.next), ..loaded },
                 Err(error) => return outcome.failed(operations, None, error),
             }
             continue;
@@ -106,7 +107,7 @@ pub(crate) async fn write(
                 outcome.found.append(&mut found);
                 outcome.unsynced |= durability == Durability::Written;
                 outcome.wrote = true;
-                outcome.head = Some(head);
+                outcome.head = Some(head.written(durability));
                 lines.commit();
                 outcome.finish(backend, log, operations, lines, durability).await;
                 return outcome;
@@ -118,7 +119,7 @@ pub(crate) async fn write(
                 // The rest waits for room at the front of the queue.
                 head = expected;
                 lines.lines[..count].iter().for_each(|line| head.apply(line));
-                outcome.head = Some(head);
+                outcome.head = Some(head.written(durability));
                 let finished = lines.cut(count);
                 outcome.postponed.splice(0..0, operations.split_off(finished));
                 lines.commit();
@@ -171,9 +172,15 @@ impl Outcome {
         durability: Durability,
     ) {
         let mut barrier = Ok(());
-        if self.unsynced && (self.overdue || operations.iter().any(Operation::is_barrier)) {
+        if self.unsynced
+            && (self.overdue || operations.iter().any(Operation::is_barrier))
+            && !Defect::FlushWithoutSync.is_on()
+        {
             barrier = backend.settle(log).await;
             self.unsynced = barrier.is_err();
+            if let (Ok(()), Some(head)) = (&barrier, &mut self.head) {
+                head.settled = head.next;
+            }
         }
         for (operation, outcome) in operations.into_iter().zip(composed.outcomes) {
             let answer = match &barrier {
@@ -192,6 +199,14 @@ impl Outcome {
         }
         self
     }
+}
+
+/// Loads what is known of a log anew. What is unsynced is synced first: nobody remembers where it began.
+async fn load_settled(backend: &dyn Backend, log: &LogKey, unsynced: Unsynced) -> Result<Head> {
+    if unsynced != Unsynced::Nothing {
+        backend.settle(log).await?;
+    }
+    load(backend, log).await
 }
 
 async fn load(backend: &dyn Backend, log: &LogKey) -> Result<Head> {
@@ -223,7 +238,8 @@ async fn moved(
     if next == 0 {
         return Err(Error::Gone(log.session.clone()));
     }
-    if birth(backend, log).await? != head.birth {
+    // Where there was nothing before, whatever is there now was begun since, perhaps by this very batch.
+    if head.next > 0 && birth(backend, log).await? != head.birth {
         return Err(Error::Gone(log.session.clone()));
     }
     let ours = match failed {

@@ -64,6 +64,7 @@ impl Iterator for Effort {
 }
 
 impl Drop for Effort {
+    #[expect(clippy::print_stderr, reason = "how to repeat it belongs beside the failure")]
     fn drop(&mut self) {
         let failed = std::thread::panicking();
         let (round, seed) = (self.only.unwrap_or(self.tried.saturating_sub(1)), self.seed);

@@ -2,7 +2,7 @@
 
 use crate::faulty_disk::{Fault, FaultyDisk};
 use crate::hanging::Hanging;
-use crate::kit::{Home, chain_of, conversation, message, run, tree};
+use crate::kit::{Home, chain_of, conversation, message, run, tree, until};
 use rethread_store::backend::{Durability, LogName};
 use rethread_store::{Entry, Event, FileBackend, Flaw, Options, Problem, Start, Store};
 use std::sync::Arc;
@@ -101,15 +101,30 @@ fn d9_a_full_disk_leaves_whole_records_and_writing_resumes_by_itself_in_order() 
         let session = conversation(&store, "s", 2);
         disk.set(Fault::Full(room));
         let tickets: Vec<_> = (3..=20).map(|n| run(session.append(message(n))).unwrap()).collect();
-        while store.health().is_ok() {
-            std::thread::yield_now();
-        }
+        until("the trouble is seen", || !store.health().is_ok());
         let text = std::fs::read_to_string(home.log(session.id())).unwrap();
         assert!(text.ends_with("\"}\n"), "room {room}: cut back to a whole record");
         assert!(run(home.open().verify(session.id())).unwrap().is_ok());
         disk.set(Fault::None);
         tickets.into_iter().for_each(|ticket| drop(ticket.wait().unwrap()));
         assert_eq!(chain_of(&session), u(1..=20), "room {room}");
+    }
+}
+
+#[test]
+fn d9_a_group_that_does_not_fit_leaves_nothing_of_itself() {
+    for room in [60, 100, 150, 250] {
+        let (home, disk) = (Home::new(), FaultyDisk::default());
+        let store = store_on(&disk, &home);
+        let session = conversation(&store, "s", 1);
+        let before = std::fs::read(home.log(session.id())).unwrap();
+        disk.set(Fault::Full(room));
+        let ticket = run(session.append_all((2..=5).map(message).collect())).unwrap();
+        until("the trouble is seen", || !store.health().is_ok());
+        assert_eq!(std::fs::read(home.log(session.id())).unwrap(), before, "room {room}");
+        disk.set(Fault::None);
+        ticket.wait().unwrap();
+        assert_eq!(chain_of(&session), u(1..=5), "room {room}");
     }
 }
 
@@ -128,9 +143,7 @@ fn d9_a_short_write_keeps_its_whole_records_and_a_follower_sees_each_once() {
     tickets.extend((3..=12).map(|n| run(session.append(message(n))).unwrap()));
     disk.set(Fault::Full(600));
     backend.go_on();
-    while store.health().is_ok() {
-        std::thread::yield_now();
-    }
+    until("the trouble is seen", || !store.health().is_ok());
     let there = run(run(home.open().open(session.id())).unwrap().messages()).unwrap().records.len();
     assert!((4..12).contains(&there), "{there} records: what fitted is in");
     disk.set(Fault::None);

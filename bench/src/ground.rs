@@ -1,0 +1,41 @@
+//! Where the rounds write: a real disk, a fresh folder each time, nothing deleted before the end.
+//!
+//! ext4 makes files up to sixteen times slower right after many were deleted, so a round that tidied up would spoil
+//! the next one.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tempfile::TempDir;
+
+use crate::failure::Outcome;
+
+/// The folder that everything of one run is in; it goes when the run ends.
+#[derive(Debug)]
+pub(crate) struct Ground {
+    folder: TempDir,
+    count: AtomicUsize,
+}
+
+impl Ground {
+    /// Makes it beneath a folder of the disk that is to be measured.
+    pub(crate) fn beneath(folder: &Path) -> Outcome<Self> {
+        std::fs::create_dir_all(folder)?;
+        let folder = tempfile::Builder::new().prefix("ground-").tempdir_in(folder)?;
+        Ok(Self { folder, count: AtomicUsize::new(0) })
+    }
+
+    /// Makes a folder that was never there before.
+    pub(crate) fn fresh(&self) -> Outcome<PathBuf> {
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let folder = self.folder.path().join(format!("{number:05}"));
+        std::fs::create_dir(&folder)?;
+        Ok(folder)
+    }
+
+    /// Waits until the disk has nothing left to write, so that no contestant pays for the one before it.
+    pub(crate) fn settle(&self) -> Outcome<()> {
+        rustix::fs::syncfs(std::fs::File::open(self.folder.path())?)?;
+        Ok(())
+    }
+}

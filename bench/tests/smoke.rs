@@ -1,0 +1,29 @@
+//! The benchmarks run from end to end on small sizes. No bar is judged: a test must not depend on a machine's mood.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+#[test]
+fn a_quick_run_of_the_store_gives_every_row() {
+    let program = Path::new(env!("CARGO_BIN_EXE_rethread-bench"));
+    let run = Command::new(program).args(["store", "--quick"]).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+
+    let file = program.ancestors().nth(2).unwrap().join("bench/store.quick.json");
+    let rows = std::fs::read_to_string(file).unwrap();
+    let rows: Vec<Value> = rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+    let bars = rows.iter().flat_map(|row| row["peers"].as_array().unwrap());
+    let judged = bars.filter(|peer| peer["bar"].is_object()).count();
+    assert_eq!((rows.len(), judged), (22, 24));
+    assert!(rows.iter().all(|row| row["ours"].is_number() && row["area"] == "store"));
+}
+
+#[test]
+fn an_unknown_area_is_named_with_those_there_are() {
+    let run = Command::new(env!("CARGO_BIN_EXE_rethread-bench")).arg("stroe").output().unwrap();
+    assert!(!run.status.success());
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert_eq!(said, "error: there is no area stroe; there is: store\n");
+}

@@ -1,0 +1,105 @@
+//! A crash at every call of a script: of the process, of the machine, and again while the store recovers.
+//!
+//! What is left after a call is what is left before the next one, so every call is crashed before and after.
+
+use super::crash::{any_crash, check, check_and_go_on, moments_of, moments_of_recovery};
+use super::effort::{Effort, torture};
+use super::run::Run;
+
+/// About forty operations, with everything that a store does.
+fn script(run: &mut Run) {
+    run.create("a");
+    (0..3).for_each(|_| run.append("a"));
+    run.append_and_rename("a", "one");
+    run.batch("a", &[40, 3_000, 5_000, 60, 9_000, 200]);
+    run.append_transcript("a");
+    run.rename("a", "two");
+    run.put_blob("blob");
+    run.fork("a", 1, "b");
+    run.append("b");
+    run.group("b", 3, 3_000);
+    run.append_transcript("a");
+    run.remember("first");
+    run.fail_next_sync();
+    run.append("a");
+    run.append_sized("a", 2_500);
+    run.drive("a");
+    run.branch("a", 2);
+    run.select("a", 3);
+    run.fail_next_sync();
+    run.batch("a", &[40, 2_000, 6_000]);
+    run.delete("b");
+    run.restore("b");
+    run.list();
+    run.reopen();
+    run.append("a");
+    run.append("b");
+    run.materialize("b");
+    run.create("c");
+    run.append("c");
+    run.append("c");
+    run.fork("c", 0, "d");
+    run.append("d");
+    run.purge("c", &["d"]);
+    run.remember("second");
+    run.put_blob("blob");
+    run.put_blob("other");
+    run.transfer("a", "e");
+    run.append("e");
+    run.delete("d");
+    run.purge("d", &[]);
+    run.create("d");
+    run.append("d");
+    run.clear_away();
+    run.reopen();
+    run.append("e");
+}
+
+#[test]
+fn a_crash_of_the_machine_at_any_call_keeps_every_promise() {
+    let states = if torture() { 30 } else { 3 };
+    for round in Effort::new("machine crashes at every call of a script", 1) {
+        let mut rng = round.rng();
+        for (number, (moment, ledger)) in moments_of(script, round.seed).iter().enumerate() {
+            for state in 0..states {
+                let story = format!("power cut at call {number}, {}, state {state}", moment.story);
+                let disk = moment.after_crash(&mut rng);
+                match torture() || state == 0 {
+                    true => check_and_go_on(&disk, ledger, &mut rng, &story),
+                    false => drop(check(&disk, ledger, &story)),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_crash_of_the_process_at_any_call_keeps_every_promise() {
+    for round in Effort::new("process crashes at every call of a script", 1) {
+        let mut rng = round.rng();
+        for (number, (moment, ledger)) in moments_of(script, round.seed).iter().enumerate() {
+            let story = format!("killed at call {number}, {}", moment.story);
+            check_and_go_on(&moment.after_death(), ledger, &mut rng, &story);
+        }
+    }
+}
+
+#[test]
+fn a_crash_during_recovery_from_a_crash_keeps_every_promise() {
+    let moments = moments_of(script, 1);
+    for round in Effort::new("crashes at every call of a recovery", 8) {
+        let mut rng = round.rng();
+        let number = rng.usize(..moments.len());
+        let (moment, ledger) = &moments[number];
+        let (how, disk) = any_crash(moment, &mut rng);
+        let recovery = moments_of_recovery(&disk, ledger, &mut rng);
+        let few = if torture() { recovery.len() } else { 30 };
+        let offset = rng.usize(..recovery.len());
+        for (second, (moment, ledger)) in recovery.iter().enumerate().cycle().skip(offset).take(few) {
+            let (again, disk) = any_crash(moment, &mut rng);
+            let story =
+                format!("{how} at call {number}, {again} at call {second} of the recovery, {}", moment.story);
+            check_and_go_on(&disk, ledger, &mut rng, &story);
+        }
+    }
+}

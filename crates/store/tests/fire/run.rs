@@ -1,0 +1,171 @@
+//! A run of operations on a simulated disk, with a ledger of what was asked for and what was promised.
+
+mod contents;
+mod lifecycle;
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use rethread_store::{Entry, Error, FileBackend, NewSession, Options, Result, Session, Store, Ticket};
+
+use super::ledger::{Account, Ledger, SessionState};
+use super::simulated_disk::{Failure, Fault, Moment, SimulatedDisk, Span};
+use crate::kit::{run, session_id};
+
+/// How often a call is made again after an error that the disk was told to give.
+const TRIES: usize = 4;
+
+/// A run of operations.
+pub(crate) struct Run {
+    pub(crate) disk: SimulatedDisk,
+    pub(crate) store: Store,
+    ledger: Arc<Mutex<Ledger>>,
+    /// Errors are expected: the disk was told to fail.
+    pub(crate) under_fault: bool,
+    /// How many errors were seen, returned or in `health`.
+    pub(crate) errors: usize,
+}
+
+impl Run {
+    pub(crate) fn on(disk: &SimulatedDisk, ledger: Ledger) -> Self {
+        let (store, ledger) = (store_on(disk), Arc::new(Mutex::new(ledger)));
+        Self { disk: disk.clone(), store, ledger, under_fault: false, errors: 0 }
+    }
+
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().expect("no test panics here")
+    }
+
+    /// Keeps every moment from now on, with what had been promised by then.
+    pub(crate) fn record_moments(&self) -> Arc<Mutex<Vec<(Moment, Ledger)>>> {
+        let moments = Arc::new(Mutex::new(Vec::new()));
+        let (kept, ledger) = (moments.clone(), self.ledger.clone());
+        self.disk.watch(move |moment: Moment| {
+            let promised = ledger.lock().expect("no test panics here").clone();
+            kept.lock().expect("no test panics here").push((moment, promised));
+        });
+        moments
+    }
+
+    /// Lets the next sync of a file fail and lie.
+    pub(crate) fn fail_next_sync(&mut self) {
+        self.disk.set(Fault { failure: Failure::FailedSync, at: 0, span: Span::Once });
+    }
+
+    /// Says which sessions the next operation is about.
+    fn focus(&self, sessions: &[&str]) {
+        self.ledger().focus = sessions.iter().map(|id| (*id).to_owned()).collect();
+    }
+
+    fn account<T>(&self, session: &str, change: impl FnOnce(&mut Account) -> T) -> T {
+        change(self.ledger().sessions.entry(session.to_owned()).or_default())
+    }
+
+    pub(crate) fn session(&mut self, id: &str) -> Session {
+        self.focus(&[id]);
+        self.attempt(|run_, _| run(run_.store.open(&session_id(id))))
+    }
+
+    /// Returns the next entry: `u1`, `u2`, … of about a given size.
+    fn entry(&mut self, size: usize) -> (String, Entry) {
+        self.ledger().entries += 1;
+        let number = self.ledger().entries;
+        let (id, text) = (format!("u{number}"), format!("{number} {}", "x".repeat(size)));
+        let json = format!(r#"{{"uuid":"{id}","role":"user","content":"{text}"}}"#);
+        (id, Entry::parse(json).expect("an entry"))
+    }
+
+    /// Makes a call until it succeeds; `true` if it was made before. The disk's own errors end once they were seen.
+    fn attempt<T>(&mut self, call: impl Fn(&Self, bool) -> Result<T>) -> T {
+        for again in 0..TRIES {
+            match call(self, again > 0) {
+                Ok(done) => return done,
+                Err(error) if self.under_fault => {
+                    self.errors += 1;
+                    let struck = self.disk.struck();
+                    assert!(is_from_the_disk(&error), "{struck}, and the store says: {error}");
+                    self.disk.clear();
+                    // What was accepted before goes in by itself once the disk is well.
+                    let _ = run(self.store.flush());
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        panic!("the disk is well again after {}, and the store is not", self.disk.struck());
+    }
+
+    /// Makes a call that adds records about a session, all of them or none.
+    fn note(
+        &mut self,
+        session: &str,
+        whats: &[&str],
+        change: impl Fn(&mut SessionState),
+        call: impl Fn(&Store, bool) -> Result<()>,
+    ) {
+        if !self.ledger().focus.iter().any(|id| id == session) {
+            self.focus(&[session]);
+        }
+        let from = self.account(session, |account| account.messages.len());
+        let whats: Vec<String> = whats.iter().map(|what| (*what).to_owned()).collect();
+        self.account(session, |account| account.accept(whats.clone(), &change));
+        self.attempt(|run, again| {
+            if again {
+                run.account(session, |account| {
+                    account.accept(whats.clone(), &change);
+                    account.doubt(from);
+                });
+            }
+            call(&run.store, again)
+        });
+        self.account(session, Account::acknowledge_all);
+    }
+
+    /// Waits for an acknowledgement. Where it does not come, `health` must say why.
+    fn wait(&mut self, ticket: &Ticket) -> Result<()> {
+        let mut waited = 0;
+        loop {
+            match ticket.wait_for(Duration::from_millis(if self.under_fault { 2 } else { 100 })) {
+                Some(answer) => return answer.map(drop),
+                None if self.under_fault && !self.store.health().is_ok() => {
+                    self.errors += 1;
+                    // A few more tries meet the same error.
+                    std::thread::sleep(Duration::from_millis(5));
+                    self.disk.clear();
+                }
+                None => {}
+            }
+            waited += 1;
+            assert!(waited < 5_000, "neither an acknowledgement nor trouble: {:?}", self.store.health());
+        }
+    }
+
+    pub(crate) fn create(&mut self, id: &str) {
+        self.focus(&[id]);
+        self.ledger().sessions.insert(id.to_owned(), Account::default());
+        // Long enough that its first record does not fit into one sector.
+        let name = format!("{id} {}", "long ".repeat(120));
+        let named = |state: &mut SessionState| state.name = Some(name.clone());
+        self.note(id, &["note:created"], named, |store, again| {
+            let made = run(store.create(NewSession::at("/tmp").id(session_id(id)).name(&name)));
+            match made {
+                Err(Error::SessionExists(_)) if again => Ok(()),
+                made => made.map(drop),
+            }
+        });
+    }
+
+    /// Closes the store and opens it again, as the next process would.
+    pub(crate) fn reopen(&mut self) {
+        self.attempt(|run, again| if again { Ok(()) } else { run.store.close() });
+        self.store = store_on(&self.disk);
+    }
+}
+
+pub(crate) fn store_on(disk: &SimulatedDisk) -> Store {
+    let options = Options { close_within: Duration::from_secs(20), ..Options::default() };
+    Store::new(FileBackend::on(Arc::new(disk.clone()), "/store"), options)
+}
+
+fn is_from_the_disk(error: &Error) -> bool {
+    matches!(error, Error::Io { .. } | Error::NoSpace { .. } | Error::ReadOnly { .. })
+}

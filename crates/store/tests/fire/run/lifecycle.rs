@@ -1,0 +1,194 @@
+//! What happens to whole sessions: forks, trash, purges, exports and imports, clearing away.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use fastrand::Rng;
+use rethread_store::{Cleaning, Error, Filter, Fork};
+
+use super::Run;
+use crate::fire::aftermath::Survivors;
+use crate::fire::ledger::Account;
+use crate::kit::{entry_id, run, session_id};
+
+impl Run {
+    /// Forks after an entry of the parent's own, counted from its first.
+    pub(crate) fn fork(&mut self, parent: &str, at: usize, id: &str) {
+        let entry = self.own_entry(parent, at);
+        let session = self.session(parent);
+        let history = self.attempt(|_, _| run(session.messages_up_to(&entry_id(&entry))));
+        let inherits = history.entries().map(|entry| entry.id().to_string()).collect();
+        let account = Account { inherits, parent: Some(parent.to_owned()), ..Account::default() };
+        self.ledger().sessions.insert(id.to_owned(), account);
+        self.note(
+            id,
+            &["note:created"],
+            |_| {},
+            |_, again| {
+                let fork = Fork::default().at(entry_id(&entry)).id(session_id(id));
+                match run(session.fork(fork)) {
+                    Err(Error::SessionExists(_)) if again => Ok(()),
+                    made => made.map(drop),
+                }
+            },
+        );
+    }
+
+    /// Copies what a fork inherits into its own log.
+    pub(crate) fn materialize(&mut self, id: &str) {
+        let session = self.session(id);
+        let before = self.account(id, |account| account.messages.len());
+        self.account(id, Account::accept_copies);
+        self.attempt(|run_, again| {
+            if again {
+                run_.account(id, Account::accept_copies);
+                run_.account(id, |account| account.doubt(before));
+            }
+            run(session.materialize()).map(drop)
+        });
+        self.account(id, Account::acknowledge_all);
+    }
+
+    pub(crate) fn delete(&mut self, id: &str) {
+        self.note(
+            id,
+            &["note:trashed"],
+            |state| state.trashed = true,
+            |store, _| run(store.delete(&session_id(id))).map(|there| assert!(there)),
+        );
+    }
+
+    pub(crate) fn restore(&mut self, id: &str) {
+        self.note(
+            id,
+            &["note:restored"],
+            |state| state.trashed = false,
+            |store, _| run(store.restore(&session_id(id))).map(drop),
+        );
+    }
+
+    /// Removes a session for good; its attached forks get copies first.
+    pub(crate) fn purge(&mut self, id: &str, forks: &[&str]) {
+        let before: Vec<usize> =
+            forks.iter().map(|fork| self.account(fork, |account| account.messages.len())).collect();
+        self.focus(&[&[id], forks].concat());
+        self.account(id, |account| account.removed.ask(true));
+        forks.iter().for_each(|fork| self.account(fork, Account::accept_copies));
+        let ledger = self.ledger.clone();
+        self.note(
+            id,
+            &["note:purging"],
+            |state| state.purging = true,
+            |store, again| {
+                if again {
+                    let mut ledger = ledger.lock().expect("no test panics here");
+                    for (fork, &before) in forks.iter().zip(&before) {
+                        let account = ledger.sessions.get_mut(*fork).expect("a fork of the run");
+                        account.accept_copies();
+                        account.doubt(before);
+                    }
+                }
+                run(store.purge(&session_id(id))).map(drop)
+            },
+        );
+        self.account(id, |account| account.removed.confirm());
+        forks.iter().for_each(|fork| self.account(fork, Account::acknowledge_all));
+    }
+
+    /// Exports a session and imports it under another id.
+    pub(crate) fn transfer(&mut self, id: &str, to: &str) {
+        let bundle = self.attempt(|run_, _| {
+            let mut bundle = Vec::new();
+            run(run_.store.export(&session_id(id), &mut bundle)).map(|_| bundle)
+        });
+        let (messages, transcript) =
+            self.account(id, |account| (account.messages.clone(), account.transcript.clone()));
+        let bundle = Arc::new(bundle);
+        let mut account = Account { arrives: true, bundle, messages, transcript, ..Account::default() };
+        for record in account.messages.iter_mut().chain(&mut account.transcript) {
+            record.acknowledged = false;
+        }
+        self.ledger().sessions.insert(to.to_owned(), account);
+        self.import(to);
+    }
+
+    /// Imports a session from the bundle that the ledger has for it.
+    pub(crate) fn import(&mut self, id: &str) {
+        self.focus(&[id]);
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let bundle = self.account(id, |account| account.bundle.clone());
+        std::fs::write(file.path(), &*bundle).expect("a file");
+        self.attempt(|run_, again| match run(run_.store.import_bundle(file.path(), Some(session_id(id)))) {
+            Err(Error::SessionExists(_)) if again => Ok(()),
+            imported => imported.map(drop),
+        });
+        self.account(id, Account::acknowledge_all);
+        self.account(id, Account::acknowledge_transcript);
+        // From here on it is a session like any other.
+        self.account(id, |account| account.arrives = false);
+    }
+
+    /// Uses the store as the next process may: clears away, begins what is not there, adds to what is.
+    pub(crate) fn go_on(&mut self, found: &Survivors, rng: &mut Rng) {
+        *self.ledger() = found.ledger.clone();
+        if rng.bool() {
+            found.purging.iter().for_each(|id| self.finish_purge(id));
+            self.clear_away();
+            found.purging.iter().for_each(|id| self.account(id, |account| account.removed.confirm()));
+        }
+        for id in &found.trashed {
+            self.restore(id);
+        }
+        for id in &found.absent {
+            match self.account(id, |account| account.arrives) {
+                true => self.import(id),
+                false => self.create(id),
+            }
+        }
+        for id in found.live.iter().chain(&found.trashed).chain(&found.absent) {
+            // A name that it has already would change nothing.
+            let (name, _) = self.entry(0);
+            // One record alone shows best what its sync has covered.
+            match rng.u8(..4) {
+                0 => self.append(id),
+                1 => self.rename(id, &name),
+                2 => self.append_transcript(id),
+                _ => {
+                    self.append_sized(id, 5_000);
+                    self.append(id);
+                    self.rename(id, &name);
+                }
+            }
+        }
+        if rng.u8(..4) == 0 {
+            self.put_blob("blob");
+        }
+    }
+
+    /// Clearing away finishes purges, and gives forks their copies first.
+    fn finish_purge(&self, id: &str) {
+        for account in self.ledger().sessions.values_mut() {
+            let done = account.messages.iter().any(|record| record.what == "note:materialized");
+            if account.parent.as_deref() == Some(id) && !account.messages.is_empty() && !done {
+                account.accept_copies();
+            }
+        }
+    }
+
+    pub(crate) fn clear_away(&mut self) {
+        let cleaned = self.attempt(|run_, _| run(run_.store.gc(&Cleaning::default())));
+        assert!(self.under_fault || cleaned.failed.is_empty(), "{:?}", cleaned.failed);
+    }
+
+    /// Lists everything: what cannot be read is named, never left out.
+    pub(crate) fn list(&mut self) {
+        let listing = self.attempt(|run_, _| run(run_.store.list(&Filter::everything())));
+        assert!(self.under_fault || listing.unreadable.is_empty(), "{:?}", listing.unreadable);
+        let listed = listing.sessions.iter().map(|metadata| metadata.session_id.to_string());
+        let listed: HashSet<String> =
+            listed.chain(listing.unreadable.iter().map(|(id, _)| id.to_string())).collect();
+        let there = |account: &&Account| account.removed.may_be(&false) && !account.messages.is_empty();
+        let there = self.ledger().sessions.values().filter(there).count();
+        assert_eq!(listed.len(), there, "{listed:?}");
+    }
+}

@@ -1,0 +1,113 @@
+//! A second reader of a log, written from `docs/format.md` ("A reader in another language") and slow on purpose: what
+//! the store's own readers say, with their bisections, bookmarks and windows, must be the same.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use rethread_store::Line;
+use rethread_store::backend::Position;
+
+use super::home::{Stored, stored};
+
+/// Returns the records of a log: rules 2 to 7.
+pub fn records(files: &BTreeMap<String, Vec<u8>>, log: &str) -> Vec<Stored> {
+    let mut kept = Vec::new();
+    let parts = parts(files, log);
+    for (index, part) in parts.iter().enumerate() {
+        let hole = take(part, &mut kept);
+        if index + 1 == parts.len() {
+            kept.retain(|(position, _)| hole.is_none_or(|hole| *position < hole));
+        }
+    }
+    kept
+}
+
+/// Takes the records of one file. Returns where it ends if what stands behind a hole in it was never durable.
+fn take(part: &[u8], kept: &mut Vec<Stored>) -> Option<Position> {
+    let lines: Vec<&[u8]> = part.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+    let found: Vec<Option<Line>> = lines.iter().map(|line| record(line)).collect();
+    let (mut at, mut hollow, mut hole) = (0, false, None);
+    while at < found.len() {
+        // What stands after the last newline may still be on its way.
+        let ended = at + 1 < found.len() || part.ends_with(b"\n");
+        hollow |= found[at].is_none() && ended && lines[at].contains(&0);
+        let group = group(&found[at..]);
+        at += group.len().max(1);
+        let expected = kept.last().map_or(0, |(position, _)| position + 1);
+        let Some(stamp) = group.first().map(|line| line.stamp()).filter(|stamp| stamp.position >= expected)
+        else {
+            continue;
+        };
+        if hole.is_none() && hollow && stamp.position > expected {
+            hole = Some(expected);
+        }
+        hole = hole.filter(|hole| stamp.settled() <= *hole);
+        hollow = false;
+        kept.extend(group.into_iter().map(stored));
+    }
+    hole
+}
+
+/// Returns the whole group that begins with the first line; none if there is none.
+fn group(found: &[Option<Line>]) -> Vec<&Line> {
+    let Some(Some(first)) = found.first() else {
+        return Vec::new();
+    };
+    let stamp = first.stamp();
+    let Some(members) = usize::try_from(stamp.left).ok().and_then(|left| found.get(..left.checked_add(1)?))
+    else {
+        return Vec::new();
+    };
+    let follows = |(step, line): (usize, &Option<Line>)| {
+        line.as_ref().is_some_and(|line| {
+            let (position, left) = (i128::from(line.stamp().position), i128::from(line.stamp().left));
+            let step = step as i128;
+            position == i128::from(stamp.position) + step && left == i128::from(stamp.left) - step
+        })
+    };
+    match members.iter().enumerate().all(follows) {
+        true => members.iter().flatten().collect(),
+        false => Vec::new(),
+    }
+}
+
+fn record(line: &[u8]) -> Option<Line> {
+    Line::parse(Bytes::copy_from_slice(line)).ok()
+}
+
+/// Returns the parts of a log that count, the oldest first.
+fn parts<'a>(files: &'a BTreeMap<String, Vec<u8>>, log: &str) -> Vec<&'a [u8]> {
+    let number = |name: &str| name.strip_prefix(log)?.strip_prefix('.')?.strip_suffix(".jsonl")?.parse().ok();
+    let mut segments: Vec<(u64, &[u8])> =
+        files.iter().filter_map(|(name, bytes)| Some((number(name)?, bytes.as_slice()))).collect();
+    segments.sort_unstable();
+    if !segments.iter().any(|(number, _)| *number == 1) {
+        segments.clear();
+    }
+    let (mut wanted, mut end, mut parts) = (None, usize::MAX, Vec::new());
+    for (number, bytes) in segments.into_iter().rev() {
+        let Some((start, header)) = header(bytes).filter(|_| wanted.is_none_or(|wanted| wanted == number))
+        else {
+            continue;
+        };
+        parts.push(&bytes[start.min(bytes.len().min(end))..bytes.len().min(end)]);
+        wanted = header["after"].as_u64();
+        end = usize::try_from(header["end"].as_u64().unwrap_or_default()).unwrap_or(usize::MAX);
+    }
+    let first = files.get(&format!("{log}.jsonl")).map(Vec::as_slice);
+    let Some(first) = first else {
+        return Vec::new();
+    };
+    parts.push(&first[..first.len().min(end)]);
+    parts.reverse();
+    parts
+}
+
+/// Returns where a segment's records begin and what its header says.
+fn header(bytes: &[u8]) -> Option<(usize, serde_json::Value)> {
+    let length = bytes[..bytes.len().min(1024)].iter().position(|byte| *byte == b'\n')?;
+    let body: serde_json::Value = serde_json::from_slice(&record(&bytes[..length])?.body()).ok()?;
+    let header = body.get("segment")?.clone();
+    let fits = header["after"].as_u64().is_some_and(|after| u32::try_from(after).is_ok());
+    (fits && header["end"].is_u64() && header["first"].is_u64()).then_some((length + 1, header))
+}
