@@ -13,6 +13,7 @@ mod full_disk;
 mod kill;
 mod late_data;
 mod ledger;
+mod looks;
 mod lying_sync;
 mod mounted;
 mod power;

@@ -1,5 +1,4 @@
 //! Eight processes on one session, of which some are killed and some are stopped for a while.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::time::Duration;
 

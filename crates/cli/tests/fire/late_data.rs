@@ -2,7 +2,6 @@
 //!
 //! A write that nobody has waited for may then leave anything behind, in any order. So only what was acknowledged is
 //! asked for here.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::time::Duration;
 

@@ -132,7 +132,7 @@ impl Image {
 
     #[track_caller]
     pub(crate) fn mount(&self, at: &Path) -> Mounted {
-        self.try_mount(at).expect("an image that was mounted before can be mounted again")
+        self.try_mount(at).unwrap()
     }
 
     fn try_mount(&self, at: &Path) -> Option<Mounted> {

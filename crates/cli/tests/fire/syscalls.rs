@@ -19,22 +19,59 @@ struct Calls {
     faults: &'static [&'static str],
     /// In `make test` only each so many-th call is tampered with.
     every: usize,
+    on: On,
+}
+
+/// Where a call goes wrong.
+#[derive(Clone, Copy, Debug)]
+enum On {
+    Anything,
+    /// The loader makes such calls as well, and a program that cannot be loaded proves nothing.
+    TheStore,
+    /// One path beneath the store.
+    One(&'static str),
 }
 
 const KILL: &str = "signal=KILL";
-/// Calls that the loader makes as well.
-const OF_THE_STORE: [&str; 2] = ["openat,openat2", "pread64"];
-
-const CALLS: [Calls; 9] = [
-    Calls { names: "fsync,fdatasync", faults: &[KILL, "error=EIO", "error=ENOSPC"], every: 1 },
-    Calls { names: "write,pwrite64", faults: &[KILL, "error=EIO", "error=ENOSPC"], every: 2 },
-    Calls { names: "rename,renameat,renameat2", faults: &[KILL, "error=EIO", "error=ENOSPC"], every: 1 },
-    Calls { names: "mkdir,mkdirat", faults: &[KILL, "error=EACCES", "error=ENOSPC"], every: 1 },
-    Calls { names: "unlink,unlinkat,rmdir", faults: &[KILL, "error=EIO", "error=EACCES"], every: 1 },
-    Calls { names: "ftruncate", faults: &[KILL, "error=EIO"], every: 1 },
-    Calls { names: "openat,openat2", faults: &[KILL, "error=EMFILE", "error=EACCES"], every: 7 },
-    Calls { names: "pread64", faults: &["error=EIO"], every: 9 },
-    Calls { names: "statx,getdents64,flock", faults: &["error=EIO"], every: 9 },
+const CALLS: [Calls; 12] = [
+    Calls {
+        names: "fsync,fdatasync",
+        faults: &[KILL, "error=EIO", "error=ENOSPC"],
+        every: 1,
+        on: On::Anything,
+    },
+    Calls {
+        names: "write,pwrite64",
+        faults: &[KILL, "error=EIO", "error=ENOSPC"],
+        every: 2,
+        on: On::Anything,
+    },
+    Calls { names: "rename,renameat,renameat2", faults: &[KILL, "error=EIO"], every: 1, on: On::Anything },
+    Calls {
+        names: "mkdir,mkdirat",
+        faults: &[KILL, "error=EACCES", "error=ENOSPC"],
+        every: 1,
+        on: On::Anything,
+    },
+    Calls { names: "unlink,unlinkat,rmdir", faults: &[KILL, "error=EACCES"], every: 1, on: On::Anything },
+    Calls { names: "ftruncate", faults: &[KILL, "error=EIO"], every: 1, on: On::Anything },
+    Calls {
+        names: "openat,openat2",
+        faults: &[KILL, "error=EMFILE", "error=EACCES"],
+        every: 7,
+        on: On::TheStore,
+    },
+    Calls { names: "pread64", faults: &["error=EIO"], every: 9, on: On::TheStore },
+    Calls { names: "statx,getdents64,flock", faults: &["error=EIO"], every: 9, on: On::Anything },
+    // A file that replaces another one, and cannot be looked at, must not be taken for absent.
+    Calls { names: "statx", faults: &["error=EIO"], every: 1, on: On::One("sessions/s/messages.1.jsonl") },
+    Calls {
+        names: "openat",
+        faults: &["error=EMFILE"],
+        every: 1,
+        on: On::One("sessions/s/messages.1.jsonl"),
+    },
+    Calls { names: "getdents64", faults: &["error=EIO"], every: 1, on: On::One("sessions/s") },
 ];
 
 /// What is done, to which session, and out of which other one.
@@ -61,13 +98,14 @@ struct Case {
     calls: &'static str,
     fault: &'static str,
     every: usize,
+    on: On,
 }
 
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for Calls { names, faults, every } in CALLS {
+    for Calls { names, faults, every, on } in CALLS {
         for fault in faults {
-            let of = |(verb, session, parent)| Case { verb, session, parent, calls: names, fault, every };
+            let of = |(verb, session, parent)| Case { verb, session, parent, calls: names, fault, every, on };
             cases.extend(SCRIPT.map(of));
         }
     }
@@ -95,8 +133,11 @@ fn tried(template: &Template, case: Case, n: usize) -> bool {
     let (home, mut world) = template.copy();
     let log = home.path().join("strace.log");
     let fault = format!("{}:{}:when={n}", case.calls, case.fault);
-    // Only calls on the store, where others make them too: a program that cannot be loaded proves nothing.
-    let paths = if OF_THE_STORE.contains(&case.calls) { paths(&home, case.session) } else { Vec::new() };
+    let paths = match case.on {
+        On::Anything => Vec::new(),
+        On::TheStore => paths(&home, case.session),
+        On::One(path) => vec![home.store().join(path)],
+    };
     let words = case.verb.words(case.session, case.parent);
     let mut command = strace::through(&home, &fault, log.to_str().unwrap(), &paths, &words);
     world.prepare(&home, case.verb, case.session, case.parent);
