@@ -9,21 +9,20 @@ const QUIET: f64 = 0.25;
 /// The processors' clocks at some moment, in ticks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Neighbours {
-    all: u64,
-    idle: u64,
-    own: u64,
+    all: i64,
+    idle: i64,
+    own: i64,
 }
 
 impl Neighbours {
     /// Begins to watch.
     pub(crate) fn watch() -> Outcome<Self> {
-        let all: Vec<u64> =
-            numbers(std::fs::read_to_string("/proc/stat")?.lines().next().unwrap_or_default());
+        let all = numbers(std::fs::read_to_string("/proc/stat")?.lines().next().unwrap_or_default());
         let own = std::fs::read_to_string("/proc/self/stat")?;
-        // The program's name, which may hold anything, ends with the last parenthesis; ours and our children's times
-        // are eleven fields further on.
+        // The program's name, which may hold anything, ends with the last parenthesis, and one letter follows. The
+        // times of this process and of its children come after ten more numbers.
         let own = numbers(own.rsplit(')').next().unwrap_or_default());
-        let time = |times: &[u64], places: std::ops::Range<usize>| {
+        let time = |times: &[i64], places: std::ops::Range<usize>| {
             times.get(places).unwrap_or_default().iter().sum()
         };
         Ok(Self { all: time(&all, 0..8), idle: time(&all, 3..5), own: time(&own, 10..14) })
@@ -32,7 +31,7 @@ impl Neighbours {
     /// Returns which share of the processors others had since then.
     pub(crate) fn share(self) -> Outcome<f64> {
         let now = Self::watch()?;
-        let since = |now: u64, then: u64| now.saturating_sub(then) as f64;
+        let since = |now: i64, then: i64| (now - then) as f64;
         let busy = since(now.all, self.all) - since(now.idle, self.idle) - since(now.own, self.own);
         Ok(busy.max(0.0) / since(now.all, self.all).max(1.0))
     }
@@ -43,7 +42,8 @@ pub(crate) fn is_quiet(share: f64) -> bool {
     share <= QUIET
 }
 
-fn numbers(line: &str) -> Vec<u64> {
+/// Some fields are negative, and each must keep its place.
+fn numbers(line: &str) -> Vec<i64> {
     line.split_whitespace().filter_map(|field| field.parse().ok()).collect()
 }
 
