@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::backend::{Space, Target};
+use crate::backend::{LogKey, LogName, Space, Target};
 use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
@@ -86,6 +86,10 @@ impl Store {
                 continue;
             };
             let fold = Fold::load(&*self.inner.backend, &session).await?;
+            if fold.copied_to.is_some() {
+                // Whoever made the copies may have died before they were durable, and then this was its last origin.
+                self.inner.backend.settle(&LogKey::new(session.clone(), LogName::Messages)).await?;
+            }
             if !fold.purging && fold.origin.is_some_and(|origin| origin.session == *id) {
                 forks.push(session);
             }

@@ -22,7 +22,7 @@ use fastrand::Rng;
 
 use self::fault::{Armed, Fate};
 pub(crate) use self::fault::{Call, Failure, Fault, Span};
-use self::machine::{Machine, Node, errno};
+use self::machine::{Machine, Node, ROOT, errno};
 
 /// A machine's disk, as one process has it.
 #[derive(Clone)]
@@ -170,6 +170,11 @@ impl SimulatedDisk {
     /// Returns whether an append waits for that.
     pub(crate) fn is_holding(&self) -> bool {
         self.state().waiting > 0
+    }
+
+    /// Returns every path there is.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        self.state().machine.paths("", ROOT)
     }
 
     /// Lets time pass, so that leftovers count as abandoned.

@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fastrand::Rng;
-use rethread_store::{Cleaning, Error, Filter, Fork};
+use rethread_store::{Cleaning, Error, Filter, Fork, Mode};
 
 use super::Run;
 use crate::fire::aftermath::Survivors;
@@ -133,9 +134,16 @@ impl Run {
     pub(crate) fn go_on(&mut self, found: &Survivors, rng: &mut Rng) {
         *self.ledger() = found.ledger.clone();
         if rng.bool() {
+            let late = rng.bool();
+            if late {
+                self.disk.age(Duration::from_secs(7_200));
+            }
             found.purging.iter().for_each(|id| self.finish_purge(id));
             self.clear_away();
             found.purging.iter().for_each(|id| self.account(id, |account| account.removed.confirm()));
+            let leftover = |path: &String| path.ends_with(".tmp") || path.starts_with("/store/trash/");
+            let left = self.disk.paths().into_iter().find(|path| late && leftover(path));
+            assert_eq!(left, None, "it was cleared away late, and this is still there");
         }
         for id in &found.trashed {
             self.restore(id);
@@ -149,6 +157,9 @@ impl Run {
         for id in found.live.iter().chain(&found.trashed).chain(&found.absent) {
             // A name that it has already would change nothing.
             let (name, _) = self.entry(0);
+            if rng.u8(..4) == 0 {
+                self.repair(id);
+            }
             // One record alone shows best what its sync has covered.
             match rng.u8(..4) {
                 0 => self.append(id),
@@ -164,6 +175,14 @@ impl Run {
         if rng.u8(..4) == 0 {
             self.put_blob("blob");
         }
+    }
+
+    /// Mends a session: torn ends go, and nothing else changes.
+    fn repair(&mut self, id: &str) {
+        self.focus(&[id]);
+        let repair = self.attempt(|run_, _| run(run_.store.repair(&session_id(id), Mode::Apply)));
+        assert!(repair.after.is_some_and(|report| report.is_ok()), "{id}: {:?}", repair.before);
+        assert!(repair.rewrites.iter().all(|(_, rewrite)| rewrite.lost.is_empty()), "{:?}", repair.rewrites);
     }
 
     /// Clearing away finishes purges, and gives forks their copies first.

@@ -74,6 +74,17 @@ impl Machine {
         }
     }
 
+    /// Returns every path below a folder.
+    pub(crate) fn paths(&self, path: &str, folder: Node) -> Vec<String> {
+        let mut paths = Vec::new();
+        for (name, node) in self.names(folder).into_iter().flatten() {
+            let path = format!("{path}/{name}");
+            paths.extend(self.paths(&path, *node));
+            paths.push(path);
+        }
+        paths
+    }
+
     pub(crate) fn stat(&self, node: Node) -> Stat {
         let inode = &self.nodes[&node];
         let (length, folder) = match &inode.kind {
