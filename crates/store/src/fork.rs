@@ -1,10 +1,11 @@
 //! Sessions that begin in other sessions.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::backend::{LogName, Target};
+use crate::backend::{From, LogKey, LogName, Target};
 use crate::chain::{Record, Walk};
 use crate::error::{Error, Result};
 use crate::fold::{Fold, Leaf};
@@ -16,6 +17,8 @@ use crate::writer::{Draft, Lane, Patience, Request};
 
 /// How many copies go in together: a batch of them fits the queue.
 const COPIES: usize = 128;
+/// How long a fork waits for another process to sync what it begins at.
+const SETTLE_WITHIN: Duration = Duration::from_secs(5);
 
 /// How to fork a session.
 #[derive(Clone, Debug, Default)]
@@ -101,6 +104,9 @@ impl Session {
             depth: leaf.depth,
         });
         let needs = origin.as_ref().map(|origin| origin.session.clone());
+        if let Some(origin) = &origin {
+            self.make_sure_of(origin).await?;
+        }
         let session = self.store.create_with(metadata, origin).await?;
         if let Some(needed) = needs {
             // A purge looks for forks after it has said so in the log; whoever comes later must look there.
@@ -112,6 +118,25 @@ impl Session {
             }
         }
         Ok(session)
+    }
+
+    /// Waits until the entry that a fork begins at is durable: another process may have written it and not yet synced
+    /// it, and a fork must not outlive what it refers to.
+    async fn make_sure_of(&self, origin: &Origin) -> Result<()> {
+        let (backend, log) =
+            (&*self.store.inner.backend, LogKey::new(origin.session.clone(), LogName::Messages));
+        // The last record tells, without the lock, what was durable when it was written.
+        let last = backend.read(&log, From::Last, 1).await?;
+        if last.lines.last().is_some_and(|last| last.stamp().settled() > origin.position) {
+            return Ok(());
+        }
+        let until = Instant::now() + SETTLE_WITHIN;
+        loop {
+            match backend.settle(&log).await {
+                Err(Error::Busy { .. }) if Instant::now() < until => {}
+                settled => return settled,
+            }
+        }
     }
 
     /// Begins a session for a subagent: a detached fork that "latest" never picks.

@@ -68,7 +68,9 @@ impl Store {
             };
             // An import may still be at work on it; one that died is cleared away like an interrupted purge.
             let arriving = fold.arrival.as_ref().is_some_and(|arrival| !older(arrival.at, HOUR));
-            let expired = |at: Timestamp| cleaning.trash_after.is_some_and(|age| older(at, age));
+            // The file's own time as well: a clock that was wrong when it was deleted must not make it old.
+            let expired =
+                |at: Timestamp| cleaning.trash_after.is_some_and(|age| older(at.max(listed.modified), age));
             if !arriving && (fold.purging || fold.metadata.trashed_at.is_some_and(expired)) {
                 cleaned.purged.push(session.clone());
             }

@@ -144,6 +144,26 @@ fn clearing_away_with_a_wrong_clock_takes_nothing_from_those_at_work() {
     }
 }
 
+/// What was deleted while the clock stood at 2001 had been in the trash for decades, and was purged at once.
+#[test]
+fn what_was_deleted_with_a_wrong_clock_is_not_purged_before_its_time() {
+    let Some(library) = library() else { return };
+    for time in TIMES {
+        let mut home = Home::in_memory();
+        home.conversation("s", 2);
+        set_clock(&mut home, &library, time);
+        assert_eq!(home.run(&["delete", "s"]).code, 0);
+        set_clock(&mut home, &library, "");
+        assert_eq!(
+            home.run(&["gc", "--trash-after", "1"]).out,
+            "",
+            "deleted just now, with the clock at {time}"
+        );
+        assert_eq!(home.run(&["restore", "s"]).code, 0);
+        assert_eq!(home.answer(&["show", "s", "--json"]).lines().count(), 2);
+    }
+}
+
 /// Appends to a session. Returns the last entry.
 fn append(home: &Home, world: &mut World, session: &str) -> String {
     let run = Run::new(world.name("r"), [20, 50]);

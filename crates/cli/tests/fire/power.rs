@@ -112,6 +112,33 @@ fn break_off(home: &Home, world: &mut World, disk: &Mounted, rng: &mut fastrand:
     }
 }
 
+/// A fork refers to its parent's last entry. If another process has written that and not yet synced it, an
+/// acknowledged fork must not depend on it before it is durable.
+#[test]
+fn a_fork_of_an_entry_that_is_not_durable_yet_survives_a_power_cut_or_is_not_acknowledged() {
+    let Some(image) = Image::new("ext4", "defaults") else { return };
+    if !strace::works() {
+        return;
+    }
+    let (mut home, mut world) = (Home::new(), World::default());
+    home.move_to("disk/store");
+    let disk = image.mount(&home.path().join("disk"));
+    world.act(&home, Verb::New, "parent", "");
+    let command = strace::tampered(&home, "fdatasync:delay_enter=3000000:when=2", &["append", "parent"]);
+    let appender = Appender::start(command, Run::new("r", [100; 2]), Pace::Lockstep);
+    appender.wait_for(1, Duration::from_secs(10));
+    std::thread::sleep(Duration::from_millis(100));
+    world.prepare(&home, Verb::Fork, "fork", "parent");
+    let said = home.run(&Verb::Fork.words("fork", "parent"));
+    let outcome = if said.code == 0 { Outcome::Done } else { Outcome::Unsure };
+    world.conclude(Verb::Fork, "fork", outcome);
+    disk.cut(Cut::AtOnce);
+    world.add("parent", appender.kill().run);
+    drop(disk);
+    let _disk = image.mount(&home.path().join("disk"));
+    world.check(&home);
+}
+
 /// If the same program with syncs that do nothing lost nothing, then the cuts above would prove nothing.
 #[test]
 fn a_power_cut_takes_what_was_only_said_to_be_synced() {
