@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::home::{Home, run};
 use super::sample::{self, RECORDS, joined, stamped};
-use super::soundness;
+use super::{agreement, soundness};
 
 /// What somebody who opens the session learns of it.
 #[derive(Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub fn caches(data: &[u8]) {
         now.found.clone_from(&plain.found);
     }
     assert_eq!(now, plain, "{name} changes nothing");
-    let before = soundness::readers_agree(&home);
+    let before = agreement::readers_agree(&home);
     soundness::an_append_takes_nothing_away(&home, &before);
     home.put(name, bytes);
     let store = home.store();
@@ -47,13 +47,13 @@ pub fn sealed_metadata(data: &[u8]) {
     };
     let home = home();
     home.put("metadata.json", &document);
-    let before = soundness::readers_agree(&home);
+    let before = agreement::readers_agree(&home);
     let store = home.store();
     drop(run(store.list(&Filter::everything())));
     drop(run(store.metadata(&home.session())));
     drop(run(store.load(&home.session())));
     soundness::survives(&home);
-    let after = soundness::readers_agree(&home);
+    let after = agreement::readers_agree(&home);
     let bytes = |wanted: u64| after.iter().find(|(position, _)| *position == wanted).map(|(_, bytes)| bytes);
     for (position, record) in &before {
         assert_eq!(bytes(*position), Some(record), "metadata takes no record away");

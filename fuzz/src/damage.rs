@@ -1,9 +1,10 @@
 //! A log of valid records that was damaged: cut, flipped, doubled, swapped, glued, zeroed, mixed with another's.
 
+use rethread_store::backend::Backend;
 use rethread_store::{Kind, Stamp};
 
 use super::choices::Choices;
-use super::home::Home;
+use super::home::{Home, run};
 use super::sample::{self, RECORDS, joined, stamped};
 use super::soundness;
 
@@ -16,6 +17,9 @@ const STEPS: usize = 12;
 pub fn damage(data: &[u8]) {
     let mut choices = Choices::new(data);
     let home = Home::default();
+    home.put("messages.jsonl", &joined(&sample::lines(0)));
+    // The index that a writer leaves: it still knows how long the log was.
+    run(home.backend().settle(&home.messages())).expect("a whole log");
     home.put("messages.jsonl", &damaged(&mut choices));
     soundness::check(&home);
 }

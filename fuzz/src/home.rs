@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rethread_store::backend::{Backend, Chunk, From, LogKey, LogName, Position};
 use rethread_store::{Entry, FileBackend, Line, Options, SessionId, Store};
@@ -40,7 +41,7 @@ impl Home {
 
     /// Opens the store as a new process would.
     pub fn store(&self) -> Store {
-        Store::new(self.backend(), Options::default())
+        Store::new(self.backend(), Options { close_within: Duration::from_secs(1), ..Options::default() })
     }
 
     /// Returns the id of the session that inputs are about.

@@ -4,6 +4,7 @@
 //! by its path and runs them on everything in `corpus/`, in `make test`.
 #![allow(clippy::expect_used, clippy::panic, reason = "a target that cannot go on has found something")]
 
+mod agreement;
 mod bundle;
 mod caches;
 mod choices;

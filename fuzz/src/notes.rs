@@ -5,7 +5,7 @@ use rethread_store::backend::Position;
 use rethread_store::{Entry, Error, Kind, Line, Problem, Stamp};
 
 use super::home::{Home, run};
-use super::{sample, soundness, travel};
+use super::{agreement, sample, soundness, travel};
 
 /// Makes a log of the input's lines. The first byte of each says what record it is, the rest is its body.
 pub fn notes(data: &[u8]) {
@@ -25,7 +25,7 @@ pub fn notes(data: &[u8]) {
     }
     home.put("messages.jsonl", &file);
     soundness::everything_can_be_called(&home);
-    let before = soundness::readers_agree(&home);
+    let before = agreement::readers_agree(&home);
     soundness::an_append_takes_nothing_away(&home, &before);
     its_metadata_is_cached_as_it_is(&home);
     travel::there_and_back(&home);

@@ -22,6 +22,19 @@ pub fn records(files: &BTreeMap<String, Vec<u8>>, log: &str) -> Vec<Stored> {
     kept
 }
 
+/// Returns the position that the newest segment's header says it begins with: what was before it is gone.
+pub fn floor(files: &BTreeMap<String, Vec<u8>>, log: &str) -> Position {
+    let newest = segments(files, log).pop();
+    newest.and_then(|(_, bytes)| header(bytes)?.1["first"].as_u64()).unwrap_or(0)
+}
+
+/// Returns whether no whole line stands behind one with a higher position, and none behind itself.
+pub fn ascends(files: &BTreeMap<String, Vec<u8>>, log: &str) -> bool {
+    let lines = parts(files, log).into_iter().flat_map(|part| part.split(|byte| *byte == b'\n'));
+    let positions: Vec<Position> = lines.filter_map(record).map(|line| line.stamp().position).collect();
+    positions.is_sorted_by(|one, other| one < other)
+}
+
 /// Takes the records of one file. Returns where it ends if what stands behind a hole in it was never durable.
 fn take(part: &[u8], kept: &mut Vec<Stored>) -> Option<Position> {
     let lines: Vec<&[u8]> = part.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
@@ -77,15 +90,8 @@ fn record(line: &[u8]) -> Option<Line> {
 
 /// Returns the parts of a log that count, the oldest first.
 fn parts<'a>(files: &'a BTreeMap<String, Vec<u8>>, log: &str) -> Vec<&'a [u8]> {
-    let number = |name: &str| name.strip_prefix(log)?.strip_prefix('.')?.strip_suffix(".jsonl")?.parse().ok();
-    let mut segments: Vec<(u64, &[u8])> =
-        files.iter().filter_map(|(name, bytes)| Some((number(name)?, bytes.as_slice()))).collect();
-    segments.sort_unstable();
-    if !segments.iter().any(|(number, _)| *number == 1) {
-        segments.clear();
-    }
     let (mut wanted, mut end, mut parts) = (None, usize::MAX, Vec::new());
-    for (number, bytes) in segments.into_iter().rev() {
+    for (number, bytes) in segments(files, log).into_iter().rev() {
         let Some((start, header)) = header(bytes).filter(|_| wanted.is_none_or(|wanted| wanted == number))
         else {
             continue;
@@ -101,6 +107,19 @@ fn parts<'a>(files: &'a BTreeMap<String, Vec<u8>>, log: &str) -> Vec<&'a [u8]> {
     parts.push(&first[..first.len().min(end)]);
     parts.reverse();
     parts
+}
+
+/// Returns the later files of a log that have a header, in order.
+fn segments<'a>(files: &'a BTreeMap<String, Vec<u8>>, log: &str) -> Vec<(u64, &'a [u8])> {
+    let number = |name: &str| name.strip_prefix(log)?.strip_prefix('.')?.strip_suffix(".jsonl")?.parse().ok();
+    let named = files.iter().filter_map(|(name, bytes)| Some((number(name)?, bytes.as_slice())));
+    let mut segments: Vec<(u64, &[u8])> = named.collect();
+    segments.sort_unstable();
+    if !segments.iter().any(|(number, _)| *number == 1) {
+        segments.clear();
+    }
+    segments.retain(|(_, bytes)| header(bytes).is_some());
+    segments
 }
 
 /// Returns where a segment's records begin and what its header says.

@@ -63,17 +63,19 @@ pub(crate) fn read(
 
 fn read_last(segments: &[Segment], log: LogName, place: impl Fn(u32) -> std::path::PathBuf) -> Result<Chunk> {
     let mut tail = None;
+    // What a segment's header says is gone stays gone, even if nothing came after it.
+    let first = segments.last().map_or(0, |segment| segment.first);
     for segment in segments.iter().rev() {
         let end = end_of(segment, &place)?;
         let name = segment::file_name(log, segment.number);
         let mut found = scan::last(segment, &name, end).map_err(Error::io("read", place(segment.number)))?;
         tail = tail.or(found.tail(end));
         if let Some(line) = found.lines.pop() {
-            let next = line.stamp().position + 1;
+            let next = first.max(line.stamp().position + 1);
             return Ok(Chunk { lines: vec![line], damage: Vec::new(), next, tail });
         }
     }
-    Ok(Chunk { tail, ..Chunk::default() })
+    Ok(Chunk { tail, next: first, ..Chunk::default() })
 }
 
 fn read_on(
@@ -120,6 +122,12 @@ fn read_on(
         }
         size += found.size;
         chunk.next = found.next().unwrap_or(chunk.next);
+        if found.lines.is_empty() && chunk.next < segment.first {
+            let (file, lost) = (segment::file_name(log, segment.number), chunk.next..segment.first);
+            let (offset, flaw) = (segment.start, Flaw::Missing);
+            chunk.damage.push(Damage { file, offset, length: 0, flaw, lost });
+            chunk.next = segment.first;
+        }
         // Where it stopped for its size, what follows is simply not read yet.
         chunk.tail = if found.size >= room { None } else { found.tail(end) };
         // Without a record it is not certain that this is where the position will be.

@@ -99,7 +99,7 @@ pub(crate) fn rewrite(
         };
         copy().map_err(Error::io("back up to", &path))?;
     }
-    let (content, lost) = whole(&records, known.next)?;
+    let (content, lost) = whole(&records, known.next.max(segments.last().map_or(0, |newest| newest.first)))?;
     // A segment that says that nothing before it counts takes the place of all others with one rename. Then the
     // first file gets the same content, and the later ones go, this one last: whatever is left says the same.
     let header = Header { after: 0, end: 0, first: 0 }.to_line()?;

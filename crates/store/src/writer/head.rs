@@ -35,7 +35,28 @@ impl Head {
     /// Reads the last record: its stamp tells all that a plain append needs.
     pub(crate) async fn load(backend: &dyn Backend, log: &LogKey) -> Result<Self> {
         let chunk = backend.read(log, From::Last, 1).await?;
-        let mut head = Self {
+        let mut head = Self::empty(backend);
+        if let Some(line) = chunk.lines.last() {
+            head.birth = birth(backend, log).await?;
+            head.apply(line);
+            if !tells_all(line) {
+                head.ensure_fold(backend, log).await?;
+            }
+        }
+        head.next = head.next.max(chunk.next);
+        head.settled = head.next;
+        Ok(head)
+    }
+
+    /// Reads every record, in order: lines that are out of place can hide others from a search, but not from this.
+    pub(crate) async fn load_whole(backend: &dyn Backend, log: &LogKey) -> Result<Self> {
+        let mut head = Self::empty(backend);
+        head.catch_up(backend, log).await?;
+        Ok(head)
+    }
+
+    fn empty(backend: &dyn Backend) -> Self {
+        Self {
             next: 0,
             settled: 0,
             leaf: Leaf::default(),
@@ -45,16 +66,7 @@ impl Head {
             entry_at: None,
             unkept: !backend.capabilities().keeps,
             fold: None,
-        };
-        if let Some(line) = chunk.lines.last() {
-            head.birth = birth(backend, log).await?;
-            head.apply(line);
-            if !tells_all(line) {
-                head.ensure_fold(backend, log).await?;
-            }
         }
-        head.settled = head.next;
-        Ok(head)
     }
 
     /// Notes that all its records are written, as safely as `durability` says.

@@ -252,6 +252,9 @@ async fn moved(
     let known = head.next;
     if next > known {
         head.catch_up(backend, log).await?;
+        if head.next == known {
+            *head = Head::load_whole(backend, log).await?;
+        }
     } else {
         // The log was cut or replaced by hand: what was known of it is worth nothing.
         *head = Head::load(backend, log).await?;

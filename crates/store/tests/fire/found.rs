@@ -1,6 +1,7 @@
 //! What fuzzing found, told as facts: the inputs themselves are in `fuzz/corpus`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rethread_store::{Entry, Error, FileBackend, Kind, Line, Mode, Options, Session, Stamp, Store};
 
@@ -11,13 +12,13 @@ fn appended(session: &Session, entry: Entry) -> u64 {
     run(async { session.append(entry).await.unwrap().await }).unwrap().records[0].position
 }
 
-/// A session of eight messages in two files: a sync failed in the middle.
-fn in_two_files(home: &Home) -> Session {
+/// A session of so many messages and four more, in two files: a sync failed in between.
+fn in_two_files(home: &Home, first: usize) -> Session {
     let disk = FaultyDisk::default();
     let store = Store::new(FileBackend::on(Arc::new(disk.clone()), home.root()), Options::default());
-    let session = conversation(&store, "s", 4);
+    let session = conversation(&store, "s", first);
     disk.set(Fault::Sync(1));
-    for n in 5..=8 {
+    for n in first + 1..=first + 4 {
         appended(&session, message(n));
     }
     store.close().unwrap();
@@ -73,7 +74,7 @@ fn a_stray_position_makes_no_index_that_fits_into_no_memory() {
 #[test]
 fn every_flipped_byte_of_every_file_of_a_log_is_found() {
     let home = Home::new();
-    let session = in_two_files(&home);
+    let session = in_two_files(&home, 4);
     let newest = home.session_folder(session.id()).join("messages.1.jsonl");
     std::fs::remove_file(home.session_folder(session.id()).join("metadata.json")).unwrap();
     let whole = std::fs::read(&newest).unwrap();
@@ -90,7 +91,7 @@ fn every_flipped_byte_of_every_file_of_a_log_is_found() {
 fn a_segment_without_its_header_is_a_gap_and_a_repair_brings_its_records_back() {
     // Once, it was passed by in silence: the log ended before it, and a repair removed it.
     let home = Home::new();
-    let session = in_two_files(&home);
+    let session = in_two_files(&home, 4);
     let newest = home.session_folder(session.id()).join("messages.1.jsonl");
     std::fs::remove_file(home.session_folder(session.id()).join("metadata.json")).unwrap();
     let mut bytes = std::fs::read(&newest).unwrap();
@@ -106,7 +107,30 @@ fn a_segment_without_its_header_is_a_gap_and_a_repair_brings_its_records_back() 
 }
 
 #[test]
-fn what_is_added_behind_an_older_copy_of_the_log_can_be_read() {
+fn a_log_goes_on_behind_a_segment_that_lost_all_its_records() {
+    // Once, readers and writers disagreed where such a log ends, and every append waited for ever.
+    let home = Home::new();
+    let session = in_two_files(&home, 60);
+    let cut = |name: &str, lines: usize| {
+        let path = home.session_folder(session.id()).join(name);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let kept: String = text.lines().take(lines).map(|line| format!("{line}\n")).collect();
+        std::fs::write(&path, kept).unwrap();
+    };
+    std::fs::remove_file(home.session_folder(session.id()).join("metadata.json")).unwrap();
+    cut("messages.jsonl", 2);
+    cut("messages.1.jsonl", 1);
+    let store = home.open();
+    let session = run(store.open(session.id())).unwrap();
+    let ticket = run(session.append(message(99))).unwrap();
+    let ack = ticket.wait_for(Duration::from_secs(10)).expect("not for ever").unwrap();
+    assert_eq!(chain_of(&session), "u1 u99");
+    let lost = run(store.repair(session.id(), Mode::Apply)).unwrap().rewrites[0].1.lost.clone();
+    assert_eq!(lost, (2..ack.records[0].position).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_is_added_behind_an_older_copy_of_the_log_is_not_lost() {
     // Once, only the end was looked at, and the new record got a position that was taken.
     let home = Home::new();
     let store = home.open();
@@ -120,12 +144,14 @@ fn what_is_added_behind_an_older_copy_of_the_log_can_be_read() {
     }
     store.close().unwrap();
     let whole = std::fs::read(home.log(session.id())).unwrap();
-    for older in [150, 70] {
+    for older in [200, 150, 70] {
         let copy: Vec<u8> =
             whole.split_inclusive(|byte| *byte == b'\n').take(older).flatten().copied().collect();
         std::fs::write(home.log(session.id()), [&whole[..], &copy].concat()).unwrap();
         let session = run(home.open().open(session.id())).unwrap();
         assert_eq!(appended(&session, message(999)), 201, "{older} lines");
+        assert!(chain_of(&session).ends_with(" u999"), "{older} lines: {}", chain_of(&session));
+        run(home.open().repair(session.id(), Mode::Apply)).unwrap();
         assert!(chain_of(&session).ends_with(" u200 u999"), "{older} lines: {}", chain_of(&session));
     }
 }
