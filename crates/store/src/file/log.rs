@@ -112,7 +112,10 @@ impl LogFile {
         log.next = tail.next().unwrap_or(first);
         log.set_aside(&tail, found, quarantine)?;
         log.retain_from_disk(stat.length, stat.length)?;
-        log.unfinished = tail.unfinished.then_some(tail.good_end);
+        // A file that holds no record is left alone as well: closed off and torn once more, it could not be told from
+        // one whose records are damaged.
+        let bare = tail.lines.is_empty() && stat.length > start;
+        log.unfinished = (tail.unfinished || bare).then_some(tail.good_end);
         log.index.catch_up(&segments, log.next)?;
         Ok(log)
     }
