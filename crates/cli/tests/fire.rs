@@ -1,6 +1,5 @@
 //! The program under fire: killed, starved, frozen, lied to.
 
-#[expect(clippy::print_stderr, reason = "a failure says how to repeat it")]
 #[expect(clippy::expect_used, reason = "a table that cannot be written is a failure")]
 #[path = "../../store/tests/fire/effort.rs"]
 pub(crate) mod effort;
