@@ -1,11 +1,14 @@
 //! Files that are derived from a log: whatever they hold, what is read stays the same.
 
-use rethread_store::{Filter, Kind, Metadata, Problem, Stamp};
+use rethread_store::{Filter, Kind, Metadata, Problem, Scope, Stamp};
 use serde_json::{Map, Value};
 
 use super::home::{Home, run};
 use super::sample::{self, RECORDS, joined, stamped};
 use super::{agreement, soundness};
+
+/// What the whole store's listing is kept in, seen from a session's folder.
+const CATALOG: &str = "../../catalog.json";
 
 /// What somebody who opens the session learns of it.
 #[derive(Debug, PartialEq)]
@@ -21,7 +24,8 @@ pub fn caches(data: &[u8]) {
     let (which, bytes) = data.split_first().unwrap_or((&0, &[]));
     let plain = seen(&home());
     let home = home();
-    let name = ["messages.index", "lock", "metadata.json", "lease.json"][usize::from(*which) % 4];
+    let names = ["messages.index", "lock", "metadata.json", "lease.json", CATALOG];
+    let name = names[usize::from(*which) % names.len()];
     home.put(name, bytes);
     let mut now = seen(&home);
     let slot = bytes.chunks(8).nth(RECORDS as usize).filter(|slot| slot.len() == 8 && **slot != [0; 8]);
@@ -58,6 +62,27 @@ pub fn sealed_metadata(data: &[u8]) {
     for (position, record) in &before {
         assert_eq!(bytes(*position), Some(record), "metadata takes no record away");
     }
+}
+
+/// Lists by a catalog whose checksum is right, whatever it says.
+pub fn sealed_catalog(data: &[u8]) {
+    let home = home();
+    let sealed = format!("{{\"check\":\"{:08x}\",", crc32c::crc32c(data));
+    home.put(CATALOG, &[sealed.as_bytes(), data].concat());
+    let store = home.store();
+    let filters = [Filter::default(), Filter::everything(), Filter::trash()];
+    for mut filter in filters {
+        filter.limit = 1;
+        let listing = run(store.list(&filter)).expect("a list");
+        filter.after = listing.next;
+        run(store.list(&filter)).expect("a list");
+    }
+    run(store.latest(&Scope::Directory("/".into()))).expect("a list");
+    // Whatever it says, a session that was written to since is looked at again.
+    home.put("messages.jsonl", &joined(&sample::lines(0)));
+    let listed = run(home.store().list(&Filter::everything())).expect("a list").sessions;
+    assert_eq!(listed.first().map(|metadata| metadata.entry_count), Some(11));
+    store.close().expect("nothing waits");
 }
 
 /// Gives a document of metadata the checksum that it should have.

@@ -54,9 +54,16 @@ impl Home {
         LogKey::new(self.session(), LogName::Messages)
     }
 
-    /// Puts a file into the session's folder.
+    /// Puts a file into the session's folder, or beside it.
     pub fn put(&self, name: &str, bytes: &[u8]) {
-        self.disk.put(&self.folder().join(name), bytes);
+        let mut path = self.folder();
+        for part in name.split('/') {
+            match part {
+                ".." => drop(path.pop()),
+                part => path.push(part),
+            }
+        }
+        self.disk.put(&path, bytes);
     }
 
     /// Returns the files of the session by name.

@@ -25,9 +25,10 @@ mod travel;
 mod view;
 
 pub use bundle::{bundle, sealed_bundle};
-pub use caches::{caches, sealed_metadata};
+pub use caches::{caches, sealed_catalog, sealed_metadata};
 pub use damage::damage;
 pub use folder::folder;
+pub use home::{Home, Whole, read_all};
 pub use line::{entry, line};
 pub use log::log;
 pub use names::names;
@@ -46,6 +47,7 @@ pub const TARGETS: &[Target] = &[
     ("damage", damage),
     ("segments", segments),
     ("caches", caches),
+    ("sealed_catalog", sealed_catalog),
     ("sealed_metadata", sealed_metadata),
     ("notes", notes),
     ("bundle", bundle),

@@ -104,6 +104,8 @@ fn parts<'a>(files: &'a BTreeMap<String, Vec<u8>>, log: &str) -> Vec<&'a [u8]> {
     let Some(first) = first else {
         return Vec::new();
     };
+    // Where a file in between is lost, its end is not that of the first one.
+    let end = if wanted == Some(0) { end } else { usize::MAX };
     parts.push(&first[..first.len().min(end)]);
     parts.reverse();
     parts

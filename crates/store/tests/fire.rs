@@ -13,4 +13,5 @@ mod model;
 mod replay;
 mod run;
 mod simulated_disk;
+mod torn_megabyte;
 mod two_processes;
