@@ -206,6 +206,10 @@ impl FileBackend {
     }
 
     fn holds_something(&self, folder: &Path) -> Result<bool> {
+        // A file of that name is nobody's session.
+        if look(&*self.disk, folder)?.is_none_or(|stat| !stat.folder) {
+            return Ok(false);
+        }
         for name in self.names(folder)? {
             let written =
                 || Ok(look(&*self.disk, &folder.join(&name))?.is_some_and(|stat: Stat| stat.length > 0));
@@ -223,9 +227,7 @@ impl FileBackend {
                 names.sort_unstable();
                 Ok(names)
             }
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                Ok(Vec::new())
-            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(Error::io("list", folder)(error)),
         }
     }

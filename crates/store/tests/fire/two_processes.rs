@@ -79,6 +79,9 @@ fn check(disk: &SimulatedDisk, processes: &[(&str, &[String], usize)], story: &s
     }
 }
 
+/// The disk at some moment, and how much of each writer's was acknowledged then.
+type Seen = (Moment, [usize; 2]);
+
 #[test]
 fn what_a_killed_process_left_does_not_harm_the_one_that_goes_on() {
     for round in Effort::new("a process killed beside another, then a power cut", 60) {
@@ -88,7 +91,7 @@ fn what_a_killed_process_left_does_not_harm_the_one_that_goes_on() {
         let (mut a, mut b) = (Process::on(&disk, "a"), Process::on(&disk, "b"));
         run(a.store.create(NewSession::default().id(session_id("s")))).expect("a session");
         let promised = Arc::new(Mutex::new(Promised::default()));
-        let moments: Arc<Mutex<Vec<(Moment, [usize; 2])>>> = Arc::default();
+        let moments: Arc<Mutex<Vec<Seen>>> = Arc::default();
         let (kept, told) = (moments.clone(), promised.clone());
         disk.watch(move |moment| {
             let told = told.lock().expect("no test panics here").0;
