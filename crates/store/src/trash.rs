@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::backend::{LogKey, LogName, Space, Target};
+use crate::backend::{Key, LogKey, LogName, Space, Target};
 use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
@@ -52,8 +52,10 @@ impl Store {
             return self.inner.backend.remove(&Target::Session(id.clone())).await;
         }
         if !fold.purging {
+            // If there is no room for the copies, the session stays as it is.
+            self.materialize_forks_of(id).await?;
             // From here on nobody can add to it or fork it, and an interrupted purge is finished by the next one.
-            match self.note(id, Note::Purging { at: Timestamp::now() }).await {
+            match self.note_purging(id).await {
                 Err(Error::Gone(_)) => {}
                 noted => noted?,
             }
@@ -69,6 +71,16 @@ impl Store {
         let removed = self.inner.backend.remove(&Target::Session(id.clone())).await?;
         self.inner.writer.forget(id);
         Ok(removed)
+    }
+
+    async fn note_purging(&self, id: &SessionId) -> Result<()> {
+        let noted = self.note(id, Note::Purging { at: Timestamp::now() }).await;
+        if !matches!(noted, Err(Error::NoSpace { .. })) {
+            return noted;
+        }
+        // A full disk must not be in the way of clearing it: what is derived makes room for the note.
+        self.inner.backend.remove(&Target::Document(Key::metadata(id))).await?;
+        self.note(id, Note::Purging { at: Timestamp::now() }).await
     }
 
     async fn materialize_forks_of(&self, id: &SessionId) -> Result<()> {
