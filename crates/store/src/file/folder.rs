@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::disk::Disk;
+use super::disk::{Disk, look};
 use super::lock::LockFile;
 use super::log::LogFile;
 use super::quarantine::{Quarantine, make_folder};
+use super::segment;
 use crate::backend::{Append, Damage, Durability, LogKey, Position};
 use crate::defect::Defect;
 use crate::error::{Error, Result};
@@ -26,6 +27,13 @@ pub(crate) struct Folder {
     owner: String,
     quarantine: Quarantine,
     state: Mutex<State>,
+}
+
+/// Whether a log that has no file gets one. One that was moved away may come back, and must find its place free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begin {
+    IfAbsent,
+    Never,
 }
 
 #[derive(Debug, Default)]
@@ -62,7 +70,10 @@ impl Folder {
         }
         self.locked(patience, |lock, logs, folder| {
             let mut found = Vec::new();
-            let log = folder.open_log(key, lock, logs, &mut found)?;
+            let begin = if at == 0 { Begin::IfAbsent } else { Begin::Never };
+            let Some(log) = folder.open_log(key, lock, logs, &mut found, begin)? else {
+                return Ok(Append::Moved { next: 0 });
+            };
             if log.is_condemned() {
                 log.settle(lock)?;
             }
@@ -83,7 +94,10 @@ impl Folder {
             return Ok(());
         }
         self.locked(patience, |lock, logs, folder| {
-            folder.open_log(key, lock, logs, &mut Vec::new())?.settle(lock)
+            match folder.open_log(key, lock, logs, &mut Vec::new(), Begin::Never)? {
+                Some(log) => log.settle(lock),
+                None => Ok(()),
+            }
         })
     }
 
@@ -110,7 +124,8 @@ impl Folder {
         lock: &mut LockFile,
         logs: &'a mut [Option<LogFile>; 3],
         found: &mut Vec<Damage>,
-    ) -> Result<&'a mut LogFile> {
+        begin: Begin,
+    ) -> Result<Option<&'a mut LogFile>> {
         let slot = &mut logs[key.name as usize];
         if let Some(log) = slot
             && !log.refresh(lock, &self.owner, found, &self.quarantine)?
@@ -118,6 +133,10 @@ impl Folder {
             *slot = None;
         }
         let opened = slot.is_none();
+        let first = segment::path(&self.path, key.name, 0);
+        if opened && begin == Begin::Never && look(&*self.disk, &first)?.is_none() {
+            return Ok(None);
+        }
         let log = match slot {
             Some(log) => log,
             None => slot.insert(LogFile::open(&self.disk, &self.path, key.name, found, &self.quarantine)?),
@@ -129,7 +148,7 @@ impl Folder {
             }
             lock.set_mark(key.name, None)?;
         }
-        Ok(log)
+        Ok(Some(log))
     }
 
     fn locked<T>(

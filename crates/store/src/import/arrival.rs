@@ -62,7 +62,10 @@ impl Arriving {
     ) -> Result<Self> {
         store.claim_format().await?;
         let there = store.fold(&id).await?;
-        if there.next > 0 && there.arrival.is_none() {
+        // One whose log is away or cannot be read is there all the same; its metadata remembers it.
+        let known = Fold::cached(&*store.inner.backend, &id).await?;
+        let known = known.is_some_and(|fold| fold.next > 0 && !fold.purging);
+        if (there.next > 0 && there.arrival.is_none()) || (there.next == 0 && known) {
             return Err(Error::SessionExists(id));
         }
         let created = Placement { entry: with_arrival(&created.entry, arrival)?, ..created };
