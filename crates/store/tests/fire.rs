@@ -14,4 +14,5 @@ mod replay;
 mod run;
 mod simulated_disk;
 mod torn_megabyte;
+mod traps;
 mod two_processes;
