@@ -1,6 +1,7 @@
 //! The same work by several, in turn, round after round.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::bar::Bar;
 use crate::bench::Bench;
@@ -12,6 +13,8 @@ use crate::ui::Progress;
 
 /// How many rounds make a median.
 const ENOUGH: usize = 7;
+/// When a contest ends with as many.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 type Work<'a> = Box<dyn FnMut(&Path) -> Outcome<f64> + 'a>;
 
@@ -64,11 +67,13 @@ impl<'a> Contest<'a> {
     /// Runs some rounds, each begun by another contestant, and a first one that does not count.
     ///
     /// Where other programs disturb them there are up to twice as many, and if enough were quiet, only those count.
+    /// Nobody waits for a quiet machine for ever.
     pub(crate) fn run_rounds(mut self, wanted: usize, bench: &Bench) -> Outcome<Row> {
         let progress = Progress::begin(self.what.clone());
         self.round(0, bench)?;
-        let (mut quiet, mut all) = (0, Vec::new());
-        while quiet < wanted && all.len() < 2 * wanted {
+        let (mut quiet, mut all, begun) = (0, Vec::new(), Instant::now());
+        let is_late = |rounds: usize| rounds >= ENOUGH && begun.elapsed() > PATIENCE;
+        while quiet < wanted && all.len() < 2 * wanted && !is_late(all.len()) {
             progress.round(quiet, wanted);
             let round = self.round(all.len() + 1, bench)?;
             quiet += usize::from(is_quiet(round.others));

@@ -65,6 +65,7 @@ pub(crate) fn many_tasks(bench: &Bench) -> Outcome<Row> {
     let batches = in_batches(&lines, disk.take_log_writes());
     store.close()?;
     let mean = count as f64 / batches.len() as f64;
+    let full = in_batches(&lines, repeat_n(TASKS, count.div_ceil(TASKS)));
     let at_once = |folder: &Path| {
         let store = ours::store(folder, Durability::Synced);
         let sessions = vec![ours::create(&store, "parser")?; TASKS];
@@ -84,6 +85,10 @@ pub(crate) fn many_tasks(bench: &Bench) -> Outcome<Row> {
         .peer(format!("bare group commit of the same batches, {mean:.0} each"), Bar::AtLeast(0.8), |folder| {
             let mut file = Bare::create(&folder.join("messages.jsonl"))?;
             rate(count, || batches.iter().try_for_each(|batch| file.write_durably(batch)))
+        })
+        .peer("bare group commit, 64 each", Bar::Shown, |folder| {
+            let mut file = Bare::create(&folder.join("messages.jsonl"))?;
+            rate(count, || full.iter().try_for_each(|batch| file.write_durably(batch)))
         })
         .peer("redb, 64 a transaction", Bar::Shown, |folder| {
             let mut database = Redb::create(folder)?;
