@@ -1,6 +1,7 @@
 //! The store under fire: what breaks it must break here first.
 
 mod aftermath;
+mod barriers;
 mod batches;
 mod crash;
 mod crash_states;

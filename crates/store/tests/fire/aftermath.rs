@@ -20,7 +20,10 @@ pub(crate) struct Aftermath<'a> {
 pub(crate) enum Scope {
     All,
     /// Those that the last operation was about, and one in so many of the others.
-    Focus(u64),
+    Focus {
+        others: u64,
+        seed: u64,
+    },
 }
 
 /// What there is.
@@ -60,7 +63,10 @@ impl Aftermath<'_> {
         let focused = || self.ledger.focus.iter().any(|focus| focus == id) || !account.removed.is_certain();
         match self.scope {
             Scope::All => true,
-            Scope::Focus(others) => focused() || fastrand::u64(..others) == 0,
+            Scope::Focus { others, seed } => {
+                let own = id.bytes().fold(seed, |seed, byte| seed.rotate_left(8) ^ u64::from(byte));
+                focused() || fastrand::Rng::with_seed(own).u64(..others) == 0
+            }
         }
     }
 

@@ -21,21 +21,22 @@ pub(crate) fn moments_of(script: impl Fn(&mut Run), seed: u64) -> Vec<(Moment, L
     moments
 }
 
-pub(crate) fn check(disk: &SimulatedDisk, ledger: &Ledger, story: &str) -> Survivors {
+/// Opens the store as the next process does, and holds what it finds against what was promised.
+pub(crate) fn check(disk: &SimulatedDisk, ledger: &Ledger, rng: &mut Rng, story: &str) -> Survivors {
     let store = store_on(disk);
-    let scope = if torture() { Scope::All } else { Scope::Focus(6) };
+    let scope = if torture() { Scope::All } else { Scope::Focus { others: 6, seed: rng.u64(..) } };
     let found = Aftermath { store: &store, ledger, scope }.check();
     found.unwrap_or_else(|broken| panic!("{story}: {broken}"))
 }
 
 /// Goes on after a crash, kills the process or cuts the power right after that, and looks again.
 pub(crate) fn check_and_go_on(disk: &SimulatedDisk, ledger: &Ledger, rng: &mut Rng, story: &str) {
-    let found = check(disk, ledger, story);
+    let found = check(disk, ledger, rng, story);
     let mut run = Run::on(disk, ledger.clone());
     run.go_on(&found, rng);
     let (ledger, moment) = (run.ledger().clone(), disk.moment("went on"));
     let (how, after) = any_crash(&moment, rng);
-    check(&after, &ledger, &format!("{story}; went on, {how}"));
+    check(&after, &ledger, rng, &format!("{story}; went on, {how}"));
 }
 
 /// Recovers from a crash and goes on, and returns every moment of that.
@@ -46,7 +47,7 @@ pub(crate) fn moments_of_recovery(
 ) -> Vec<(Moment, Ledger)> {
     let mut run = Run::on(disk, ledger.clone());
     let moments = run.record_moments();
-    let found = check(disk, ledger, "a first crash");
+    let found = check(disk, ledger, rng, "a first crash");
     run.go_on(&found, rng);
     disk.unwatch();
     let mut moments = std::mem::take(&mut *moments.lock().expect("no test panics here"));

@@ -66,7 +66,7 @@ fn a_crash_of_the_machine_at_any_call_keeps_every_promise() {
                 let disk = moment.after_crash(&mut rng);
                 match torture() || state == 0 {
                     true => check_and_go_on(&disk, ledger, &mut rng, &story),
-                    false => drop(check(&disk, ledger, &story)),
+                    false => drop(check(&disk, ledger, &mut rng, &story)),
                 }
             }
         }

@@ -6,6 +6,7 @@ mod lifecycle;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use rethread_store::backend::Durability;
 use rethread_store::{Entry, Error, FileBackend, NewSession, Options, Result, Session, Store, Ticket};
 
 use super::ledger::{Account, Ledger, SessionState};
@@ -20,6 +21,8 @@ pub(crate) struct Run {
     pub(crate) disk: SimulatedDisk,
     pub(crate) store: Store,
     ledger: Arc<Mutex<Ledger>>,
+    /// What an acknowledgement means; less than synced, only a flush promises anything.
+    durability: Durability,
     /// Errors are expected: the disk was told to fail.
     pub(crate) under_fault: bool,
     /// How many errors were seen, returned or in `health`.
@@ -28,8 +31,13 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn on(disk: &SimulatedDisk, ledger: Ledger) -> Self {
-        let (store, ledger) = (store_on(disk), Arc::new(Mutex::new(ledger)));
-        Self { disk: disk.clone(), store, ledger, under_fault: false, errors: 0 }
+        Self::with(disk, ledger, Durability::Synced)
+    }
+
+    pub(crate) fn with(disk: &SimulatedDisk, ledger: Ledger, durability: Durability) -> Self {
+        let store = store_with(disk, durability);
+        let ledger = Arc::new(Mutex::new(ledger));
+        Self { disk: disk.clone(), store, ledger, durability, under_fault: false, errors: 0 }
     }
 
     pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -117,7 +125,20 @@ impl Run {
             }
             call(&run.store, again)
         });
-        self.account(session, Account::acknowledge_all);
+        self.promised(session);
+    }
+
+    /// Everything of a session is durable now, if that is what an acknowledgement means.
+    fn promised(&self, session: &str) {
+        if self.durability == Durability::Synced {
+            self.account(session, Account::acknowledge_all);
+        }
+    }
+
+    /// Makes everything durable, whatever an acknowledgement means.
+    pub(crate) fn flush(&mut self) {
+        self.attempt(|run_, _| run(run_.store.flush()));
+        self.ledger().sessions.values_mut().for_each(Account::acknowledge_all);
     }
 
     /// Waits for an acknowledgement. Where it does not come, `health` must say why.
@@ -157,12 +178,16 @@ impl Run {
     /// Closes the store and opens it again, as the next process would.
     pub(crate) fn reopen(&mut self) {
         self.attempt(|run, again| if again { Ok(()) } else { run.store.close() });
-        self.store = store_on(&self.disk);
+        self.store = store_with(&self.disk, self.durability);
     }
 }
 
 pub(crate) fn store_on(disk: &SimulatedDisk) -> Store {
-    let options = Options { close_within: Duration::from_secs(20), ..Options::default() };
+    store_with(disk, Durability::Synced)
+}
+
+fn store_with(disk: &SimulatedDisk, durability: Durability) -> Store {
+    let options = Options { close_within: Duration::from_secs(20), durability, ..Options::default() };
     Store::new(FileBackend::on(Arc::new(disk.clone()), "/store"), options)
 }
 

@@ -7,6 +7,8 @@ mod calls;
 mod content;
 mod fault;
 mod machine;
+mod moment;
+mod names;
 mod open_file;
 mod reboot;
 mod selfcheck;
@@ -23,6 +25,7 @@ use fastrand::Rng;
 use self::fault::{Armed, Fate};
 pub(crate) use self::fault::{Call, Failure, Fault, Span};
 use self::machine::{Machine, Node, ROOT, errno};
+pub(crate) use self::moment::Moment;
 
 /// A machine's disk, as one process has it.
 #[derive(Clone)]
@@ -57,25 +60,6 @@ struct State {
 
 /// Told of every changing call before it happens, with a copy of the machine whose processes are all dead.
 type Watcher = Arc<dyn Fn(Moment) + Send + Sync>;
-
-/// The machine right before a call, or in the middle of it.
-#[derive(Clone)]
-pub(crate) struct Moment {
-    pub(crate) story: String,
-    machine: Machine,
-}
-
-impl Moment {
-    /// Returns the machine as it goes on when its processes are killed here.
-    pub(crate) fn after_death(&self) -> SimulatedDisk {
-        SimulatedDisk::of(self.machine.clone())
-    }
-
-    /// Returns the machine as it may come up again when its power fails here.
-    pub(crate) fn after_crash(&self, rng: &mut Rng) -> SimulatedDisk {
-        SimulatedDisk::of(self.machine.after_crash(rng))
-    }
-}
 
 impl SimulatedDisk {
     /// Makes an empty disk.

@@ -21,7 +21,7 @@ impl Run {
         self.account(id, |account| account.accept(vec![what], |_| {}));
         let ticket = run(session.append(entry)).expect("the queue takes it");
         self.wait(&ticket).expect("a disk's error passes");
-        self.account(id, Account::acknowledge_all);
+        self.promised(id);
     }
 
     /// Appends after an earlier entry, counted from the session's own first.
@@ -33,7 +33,7 @@ impl Run {
         self.account(id, |account| account.accept(vec![what], |_| {}));
         let ticket = run(handle.append(entry)).expect("the queue takes it");
         self.wait(&ticket).expect("a disk's error passes");
-        self.account(id, Account::acknowledge_all);
+        self.promised(id);
     }
 
     pub(crate) fn select(&mut self, id: &str, at: usize) {
@@ -49,7 +49,7 @@ impl Run {
         self.account(id, |account| account.accept(whats, |_| {}));
         let ticket = run(session.append_all(entries)).expect("the queue takes them");
         self.wait(&ticket).expect("a disk's error passes");
-        self.account(id, Account::acknowledge_all);
+        self.promised(id);
     }
 
     /// Appends entries that wait for the disk and then go in with one write, each a record by itself.
@@ -94,7 +94,7 @@ impl Run {
         let change = move |metadata: &mut rethread_store::Metadata| metadata.name = Some(name.to_owned());
         let ticket = run(session.append_and_save(entry, change)).expect("the queue takes it");
         self.wait(&ticket).expect("a disk's error passes");
-        self.account(id, Account::acknowledge_all);
+        self.promised(id);
     }
 
     pub(crate) fn append_transcript(&mut self, id: &str) {
@@ -128,7 +128,7 @@ impl Run {
         self.account(id, |account| account.accept(vec![what], |_| {}));
         let ticket = run(lease.session().append(entry)).expect("the queue takes it");
         self.wait(&ticket).expect("a disk's error passes");
-        self.account(id, Account::acknowledge_all);
+        self.promised(id);
         self.account(id, |account| account.driven.ask(false));
         self.attempt(|_, _| run(lease.renew()));
         let lease = std::sync::Mutex::new(Some(lease));

@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rethread_store::Stat;
 
 use super::content::Content;
+use super::names::NameChange;
 
 pub(crate) const NOT_FOUND: i32 = 2;
 pub(crate) const EXISTS: i32 = 17;
@@ -46,10 +47,6 @@ pub(crate) enum Kind {
     File(Content),
     Folder { names: BTreeMap<String, Node>, durable: BTreeMap<String, Node> },
 }
-
-/// What a name stands for from now on, or two names at once.
-#[derive(Clone, Debug)]
-pub(super) struct NameChange(pub(super) Vec<(Node, String, Option<Node>)>);
 
 impl Machine {
     pub(crate) fn new() -> Self {
@@ -168,29 +165,6 @@ impl Machine {
         Ok(())
     }
 
-    /// Makes the names in a folder durable.
-    pub(crate) fn sync_folder(&mut self, folder: Node) -> io::Result<()> {
-        self.names(folder)?;
-        // From the newest back: what touches the folder, and what stands before it on the same names.
-        let mut needed: HashSet<(Node, String)> = HashSet::new();
-        let (mut covered, mut left) = (Vec::new(), Vec::new());
-        for change in std::mem::take(&mut self.pending).into_iter().rev() {
-            let touches = |(at, name, _): &(Node, String, Option<Node>)| {
-                *at == folder || needed.contains(&(*at, name.clone()))
-            };
-            if change.0.iter().any(touches) {
-                needed.extend(change.0.iter().map(|(at, name, _)| (*at, name.clone())));
-                covered.push(change);
-            } else {
-                left.push(change);
-            }
-        }
-        left.reverse();
-        self.pending = left;
-        covered.iter().rev().for_each(|change| self.make_durable(change));
-        Ok(())
-    }
-
     fn place(&self, path: &Path) -> io::Result<(Node, String)> {
         let name = path.file_name().ok_or_else(|| errno(EXISTS))?.to_string_lossy().into_owned();
         Ok((self.find(path.parent().unwrap_or(path))?, name))
@@ -211,38 +185,8 @@ impl Machine {
         self.last
     }
 
-    fn inode(&mut self, node: Node) -> &mut Inode {
+    pub(super) fn inode(&mut self, node: Node) -> &mut Inode {
         Arc::make_mut(self.nodes.get_mut(&node).expect("nodes are never forgotten while they have a name"))
-    }
-
-    fn rename_all(&mut self, links: Vec<(Node, String, Option<Node>)>) {
-        for (folder, name, node) in &links {
-            let inode = self.inode(*folder);
-            inode.modified = now();
-            let Kind::Folder { names, .. } = &mut inode.kind else { continue };
-            let former = match node {
-                Some(node) => names.insert(name.clone(), *node),
-                None => names.remove(name),
-            };
-            if let Some(former) = former {
-                self.inode(former).linked = false;
-            }
-            if let Some(node) = node {
-                self.inode(*node).linked = true;
-            }
-        }
-        self.pending.push(NameChange(links));
-    }
-
-    pub(super) fn make_durable(&mut self, change: &NameChange) {
-        for (folder, name, node) in &change.0 {
-            if let Kind::Folder { durable, .. } = &mut self.inode(*folder).kind {
-                match node {
-                    Some(node) => durable.insert(name.clone(), *node),
-                    None => durable.remove(name),
-                };
-            }
-        }
     }
 }
 
@@ -254,7 +198,7 @@ pub(crate) fn errno(code: i32) -> io::Error {
     io::Error::from_raw_os_error(code)
 }
 
-fn now() -> i128 {
+pub(super) fn now() -> i128 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i128;
     now - now % TICK
 }
