@@ -11,7 +11,7 @@ mod failed_syncs;
 mod found;
 mod ledger;
 mod model;
-mod replay;
+pub(crate) mod replay;
 mod run;
 mod simulated_disk;
 mod torn_megabyte;

@@ -1,5 +1,8 @@
 //! A log whose end was damaged, at every byte and in every way that a crash leaves behind.
 
+use rethread_store::Mode;
+
+use crate::fire::replay::targets;
 use crate::kit::{Home, chain_of, conversation, message, run};
 
 /// Damages the last record at every byte, in several ways, and looks what a new process makes of it.
@@ -34,7 +37,7 @@ fn a_torn_tail_at_every_byte_loses_only_the_record_it_is_in() {
             // Cut right before its newline, the record lacks nothing that matters.
             let kept = if way == "cut" && at == whole.len() - 1 { "u1 u2 u3 u4" } else { "u1 u2 u3" };
             assert_eq!(chain_of(&session), kept, "{way} at {at}");
-            if at > last && at % 5 == 0 {
+            if at > last {
                 let report = run(store.verify(session.id())).unwrap();
                 assert_eq!(report.is_ok(), kept.ends_with("u4"), "{way} at {at}: verify finds it");
             }
@@ -75,5 +78,30 @@ fn a_group_that_was_cut_counts_for_nothing_wherever_the_cut_is() {
             run(async { session.append(message(20)).await.unwrap().await }).unwrap();
             assert_eq!(chain_of(&session), format!("{kept} u20"), "cut at {at}");
         }
+    }
+}
+
+/// Glued lines are the commonest damage there is (claude-code#81843): 21 of 30 bad lines in 10,949 transcripts.
+#[test]
+fn a_repair_parts_what_is_glued_wherever_the_first_was_cut() {
+    let home = targets::Home::default();
+    let store = home.store();
+    let session = conversation(&store, "s", 5);
+    store.close().unwrap();
+    let whole = home.files().remove("messages.jsonl").unwrap();
+    let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+    let last = lines[..4].concat().len();
+    for at in last + 1..last + lines[4].len() {
+        home.put("messages.jsonl", &[&whole[..at], lines[5]].concat());
+        let store = home.store();
+        let done = run(store.repair(session.id(), Mode::Apply)).unwrap();
+        // Cut right before its newline, the first of the two is whole as well.
+        let both = at == last + lines[4].len() - 1;
+        let (lost, salvaged) = if both { (vec![], 2) } else { (vec![4], 1) };
+        assert_eq!((&done.rewrites[0].1.lost, done.rewrites[0].1.salvaged), (&lost, salvaged), "cut at {at}");
+        assert!(done.after.unwrap().is_ok(), "cut at {at}");
+        let chain = chain_of(&run(store.open(session.id())).unwrap());
+        assert_eq!(chain, if both { "u1 u2 u3 u4 u5" } else { "u1 u2 u3 u5" }, "cut at {at}");
+        store.close().unwrap();
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 #[expect(unreachable_pub, reason = "it is also the library of the package in fuzz/")]
 #[path = "../../../../fuzz/src/lib.rs"]
-pub(super) mod targets;
+pub(crate) mod targets;
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus")
