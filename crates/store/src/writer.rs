@@ -12,6 +12,7 @@ mod state;
 mod unheard;
 mod worker;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -30,6 +31,8 @@ use crate::health::{Event, Health};
 use crate::id::SessionId;
 use crate::ticket::{Ack, Ticket};
 
+/// How long a thread that has just written stays awake.
+const AWAKE: Duration = Duration::from_micros(60);
 /// How long a reader waits for what its own store has accepted.
 const SETTLE_WITHIN: Duration = Duration::from_secs(2);
 
@@ -68,6 +71,8 @@ struct Shared {
     state: Mutex<State>,
     /// There is work.
     work: Condvar,
+    /// How often a log was put into the line of those with work.
+    listed: AtomicUsize,
     /// There is room in a queue.
     room: Signal,
     unheard: Arc<Unheard>,
@@ -81,6 +86,7 @@ impl Writer {
             limits,
             state: Mutex::default(),
             work: Condvar::new(),
+            listed: AtomicUsize::new(0),
             room: Signal::new(),
             unheard: Arc::default(),
         };
@@ -149,9 +155,13 @@ impl Writer {
             queue.listed = true;
             ready.push_back(log.clone());
         }
-        let short = state.ready.len() > state.idle_threads;
+        let short = state.ready.len() > state.idle_threads + usize::from(state.awake);
+        let asleep = !state.awake || state.ready.len() > 1;
         drop(state);
         if listed {
+            self.shared.listed.fetch_add(1, Ordering::Release);
+        }
+        if listed && asleep {
             self.shared.work.notify_one();
         }
         if short {
@@ -354,6 +364,7 @@ impl Shared {
     }
 
     fn run(&self) {
+        let mut warm = false;
         loop {
             let mut state = self.state();
             let (log, job) = loop {
@@ -364,6 +375,11 @@ impl Shared {
                     state.threads -= 1;
                     return;
                 }
+                if std::mem::take(&mut warm) && !state.awake {
+                    // Whoever just got an answer may be back before a sleeper could be woken.
+                    state = self.stay_awake(state);
+                    continue;
+                }
                 let pause = state.next_alarm().map_or(Duration::from_secs(3600), |at| {
                     at.saturating_duration_since(Instant::now()).max(Duration::from_micros(100))
                 });
@@ -372,10 +388,13 @@ impl Shared {
                 state = waited.map(|(state, _)| state).unwrap_or_else(|poisoned| poisoned.into_inner().0);
                 state.idle_threads -= 1;
             };
-            if !state.ready.is_empty() {
+            // This thread may be gone for long: others must look after what is ready, and after what a clock matters to.
+            let others = !state.ready.is_empty() || state.watched.iter().any(|watched| *watched != log);
+            if others && state.idle_threads > 0 {
                 self.work.notify_one();
             }
             drop(state);
+            warm = true;
             // A backend that panics takes its batch with it, whose tickets say so; the log must not stay owned.
             let work = std::panic::AssertUnwindSafe(|| self.work_on(&log, job));
             if std::panic::catch_unwind(work).is_err() {
@@ -418,7 +437,19 @@ impl Shared {
                 self.written(log, outcome, begun.elapsed());
             }
         }
-        self.work.notify_one();
+    }
+
+    /// Waits a moment without sleeping until there is work.
+    fn stay_awake<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.awake = true;
+        let (begun, seen) = (Instant::now(), self.listed.load(Ordering::Acquire));
+        drop(state);
+        while self.listed.load(Ordering::Acquire) == seen && begun.elapsed() < AWAKE {
+            std::hint::spin_loop();
+        }
+        let mut state = self.state();
+        state.awake = false;
+        state
     }
 
     fn synced(&self, log: &LogKey, done: Result<()>) {

@@ -47,6 +47,8 @@ pub(crate) struct LockFile {
     inode: u64,
     marks: [Option<Mark>; 3],
     others_wait: bool,
+    /// The page was seen whole; it never gets shorter.
+    whole: bool,
 }
 
 impl LockFile {
@@ -56,7 +58,15 @@ impl LockFile {
         let file = disk.open(&path, Open::Update).map_err(Error::io("open", &path))?;
         let stat = file.stat().map_err(Error::io("look at", &path))?;
         let marks = [const { None }; 3];
-        Ok(Self { disk: disk.clone(), path, file, inode: stat.inode, marks, others_wait: false })
+        Ok(Self {
+            disk: disk.clone(),
+            path,
+            file,
+            inode: stat.inode,
+            marks,
+            others_wait: false,
+            whole: false,
+        })
     }
 
     /// Tries to become the holder for as long as `patience`.
@@ -84,14 +94,17 @@ impl LockFile {
     /// Returns whether the file that is locked is still the one that others will lock.
     pub(crate) fn is_current(&self) -> bool {
         Defect::ForgetTheInodeCheck.is_on()
-            || self.disk.stat(&self.path).is_ok_and(|stat| stat.inode == self.inode)
+            || self.disk.inode(&self.path).is_ok_and(|inode| inode == self.inode)
     }
 
     fn after_locking(&mut self, owner: &str) -> Result<()> {
-        let length = self.file.stat().map_err(Error::io("look at", &self.path))?.length;
-        if length < PAGE as u64 {
-            let blank = vec![b' '; PAGE - length as usize];
-            write_all_at(&*self.file, &blank, length).map_err(Error::io("write", &self.path))?;
+        if !self.whole {
+            let length = self.file.stat().map_err(Error::io("look at", &self.path))?.length;
+            if length < PAGE as u64 {
+                let blank = vec![b' '; PAGE - length as usize];
+                write_all_at(&*self.file, &blank, length).map_err(Error::io("write", &self.path))?;
+            }
+            self.whole = true;
         }
         let page = read_range(&*self.file, 0, (WAITING + WAITING_SIZE) as u64)
             .map_err(Error::io("read", &self.path))?;
@@ -100,8 +113,11 @@ impl LockFile {
             *mark = page.get(at..at + MARK_SIZE).and_then(read_mark);
         }
         self.others_wait = page.get(WAITING..).is_some_and(|waiting| is_fresh(waiting, owner));
-        let holder = Holder::this_process("write");
-        self.write(&holder.to_string(), HOLDER, HOLDER_SIZE)
+        let holder = slot(&Holder::this_process("write").to_string(), HOLDER_SIZE);
+        if page.get(HOLDER..HOLDER + HOLDER_SIZE) == Some(&*holder) {
+            return Ok(());
+        }
+        write_all_at(&*self.file, &holder, HOLDER as u64).map_err(Error::io("write", &self.path))
     }
 
     /// Returns what is not known to be durable in a log.
@@ -146,11 +162,15 @@ impl LockFile {
     }
 
     fn write(&self, text: &str, at: usize, size: usize) -> Result<()> {
-        let mut slot = text.as_bytes().to_vec();
-        slot.resize(size - 1, b' ');
-        slot.push(b'\n');
-        write_all_at(&*self.file, &slot, at as u64).map_err(Error::io("write", &self.path))
+        write_all_at(&*self.file, &slot(text, size), at as u64).map_err(Error::io("write", &self.path))
     }
+}
+
+fn slot(text: &str, size: usize) -> Vec<u8> {
+    let mut slot = text.as_bytes().to_vec();
+    slot.resize(size - 1, b' ');
+    slot.push(b'\n');
+    slot
 }
 
 fn read_mark(slot: &[u8]) -> Option<Mark> {

@@ -240,7 +240,6 @@ impl LogFile {
         self.next += lines.len() as Position;
         self.retained.push(bytes.into());
         lines.iter().for_each(|line| self.index.push(line));
-        self.index.write();
         match durability {
             Durability::Synced if Defect::AcknowledgeBeforeSync.is_on() => {}
             Durability::Synced => self.settle(lock)?,
@@ -251,6 +250,8 @@ impl LogFile {
                 self.retained.trim(self.synced);
             }
         }
+        // After the sync, which would have to write it too; a search looks behind the index's end.
+        self.index.write();
         Ok(count)
     }
 

@@ -28,6 +28,8 @@ pub(super) struct State {
     pub(super) bytes: usize,
     pub(super) threads: usize,
     pub(super) idle_threads: usize,
+    /// One more looks for work without sleeping.
+    pub(super) awake: bool,
     /// No more operations are accepted.
     pub(super) closing: bool,
     /// Threads end when they have nothing to do.
