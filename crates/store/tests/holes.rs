@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use rethread_store::Line;
+use rethread_store::backend::Durability;
+use rethread_store::{FileBackend, Line, Options, Store};
 
 use crate::kit::{Home, chain_of, message, run};
 
@@ -118,4 +119,17 @@ fn d3_a_repair_does_not_bring_back_what_stands_behind_a_hole() {
     assert!(run(store.verify(&id)).unwrap().is_ok());
     let session = run(store.open(&id)).unwrap();
     assert_eq!(chain_of(&session), written.chain(written.settled() + 5));
+}
+
+#[test]
+fn a_store_that_never_syncs_does_not_ask_readers_to_look_at_all_of_it() {
+    // Once, every record said that all before it might be lost, and whoever looked at the last one read the whole log.
+    let home = Home::new();
+    let options = Options { durability: Durability::Off, ..Options::default() };
+    let store = Store::new(FileBackend::new(home.root()), options);
+    let session = crate::kit::conversation(&store, "s", 20);
+    store.close().unwrap();
+    let text = std::fs::read_to_string(home.log(session.id())).unwrap();
+    let last = Line::parse(Bytes::copy_from_slice(text.lines().last().unwrap().as_bytes())).unwrap();
+    assert_eq!(last.stamp().unsettled, 0);
 }
