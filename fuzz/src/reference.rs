@@ -57,10 +57,11 @@ fn take(part: &[u8], kept: &mut Vec<Stored>) -> Option<Position> {
         let ended = at + 1 < found.len() || part.ends_with(b"\n");
         hollow |= found[at].is_none() && ended && lines[at].contains(&0);
         let group = group(&found[at..]);
-        at += group.len().max(1);
+        at += 1;
         let expected = kept.last().map_or(0, |(position, _)| position + 1);
-        let Some(stamp) = group.first().map(|line| line.stamp()).filter(|stamp| stamp.position >= expected)
-        else {
+        // The members of a group that was just taken come up again, and their positions are lower then.
+        let first = group.first().map(|line| line.stamp()).filter(|stamp| stamp.position >= expected);
+        let Some(stamp) = first else {
             continue;
         };
         if hole.is_none() && hollow && stamp.position > expected {
