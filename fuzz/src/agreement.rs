@@ -37,7 +37,7 @@ pub fn readers_agree(home: &Home) -> Vec<Stored> {
 pub fn can_be_searched(home: &Home) -> bool {
     let files = home.files();
     let size: usize = files.values().map(Vec::len).sum();
-    size <= GLIMPSE || reference::ascends(&files, "messages")
+    reference::headers_hold(&files, "messages") && (size <= GLIMPSE || reference::ascends(&files, "messages"))
 }
 
 /// Reads the log from its beginning, so many bytes at a time. Returns the records.

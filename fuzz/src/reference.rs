@@ -13,7 +13,7 @@ use super::home::{Stored, stored};
 pub fn records(files: &BTreeMap<String, Vec<u8>>, log: &str) -> Vec<Stored> {
     let mut kept = Vec::new();
     let parts = parts(files, log);
-    for (index, part) in parts.iter().enumerate() {
+    for (index, (_, part)) in parts.iter().enumerate() {
         let hole = take(part, &mut kept);
         if index + 1 == parts.len() {
             kept.retain(|(position, _)| hole.is_none_or(|hole| *position < hole));
@@ -30,9 +30,21 @@ pub fn floor(files: &BTreeMap<String, Vec<u8>>, log: &str) -> Position {
 
 /// Returns whether no whole line stands behind one with a higher position, and none behind itself.
 pub fn ascends(files: &BTreeMap<String, Vec<u8>>, log: &str) -> bool {
-    let lines = parts(files, log).into_iter().flat_map(|part| part.split(|byte| *byte == b'\n'));
-    let positions: Vec<Position> = lines.filter_map(record).map(|line| line.stamp().position).collect();
+    let positions: Vec<Position> =
+        parts(files, log).into_iter().flat_map(|(_, part)| positions(part)).collect();
     positions.is_sorted_by(|one, other| one < other)
+}
+
+/// Returns whether every file holds what its header, and the next one's, say: those do that a writer left.
+pub fn headers_hold(files: &BTreeMap<String, Vec<u8>>, log: &str) -> bool {
+    let parts = parts(files, log);
+    let nexts = parts.iter().skip(1).map(|(first, _)| *first).chain([Position::MAX]);
+    let mut ranges = parts.iter().zip(nexts).map(|((first, part), next)| (*first..next, positions(part)));
+    ranges.all(|(range, positions)| positions.iter().all(|position| range.contains(position)))
+}
+
+fn positions(part: &[u8]) -> Vec<Position> {
+    part.split(|byte| *byte == b'\n').filter_map(record).map(|line| line.stamp().position).collect()
 }
 
 /// Takes the records of one file. Returns where it ends if what stands behind a hole in it was never durable.
@@ -45,10 +57,11 @@ fn take(part: &[u8], kept: &mut Vec<Stored>) -> Option<Position> {
         let ended = at + 1 < found.len() || part.ends_with(b"\n");
         hollow |= found[at].is_none() && ended && lines[at].contains(&0);
         let group = group(&found[at..]);
-        at += group.len().max(1);
+        at += 1;
         let expected = kept.last().map_or(0, |(position, _)| position + 1);
-        let Some(stamp) = group.first().map(|line| line.stamp()).filter(|stamp| stamp.position >= expected)
-        else {
+        // The members of a group that was just taken come up again, and their positions are lower then.
+        let first = group.first().map(|line| line.stamp()).filter(|stamp| stamp.position >= expected);
+        let Some(stamp) = first else {
             continue;
         };
         if hole.is_none() && hollow && stamp.position > expected {
@@ -88,15 +101,16 @@ fn record(line: &[u8]) -> Option<Line> {
     Line::parse(Bytes::copy_from_slice(line)).ok()
 }
 
-/// Returns the parts of a log that count, the oldest first.
-fn parts<'a>(files: &'a BTreeMap<String, Vec<u8>>, log: &str) -> Vec<&'a [u8]> {
+/// Returns the parts of a log that count, the oldest first, each with the position that it says it begins with.
+fn parts<'a>(files: &'a BTreeMap<String, Vec<u8>>, log: &str) -> Vec<(Position, &'a [u8])> {
     let (mut wanted, mut end, mut parts) = (None, usize::MAX, Vec::new());
     for (number, bytes) in segments(files, log).into_iter().rev() {
         let Some((start, header)) = header(bytes).filter(|_| wanted.is_none_or(|wanted| wanted == number))
         else {
             continue;
         };
-        parts.push(&bytes[start.min(bytes.len().min(end))..bytes.len().min(end)]);
+        let part = &bytes[start.min(bytes.len().min(end))..bytes.len().min(end)];
+        parts.push((header["first"].as_u64().unwrap_or_default(), part));
         wanted = header["after"].as_u64();
         end = usize::try_from(header["end"].as_u64().unwrap_or_default()).unwrap_or(usize::MAX);
     }
@@ -106,7 +120,7 @@ fn parts<'a>(files: &'a BTreeMap<String, Vec<u8>>, log: &str) -> Vec<&'a [u8]> {
     };
     // Where a file in between is lost, its end is not that of the first one.
     let end = if wanted == Some(0) { end } else { usize::MAX };
-    parts.push(&first[..first.len().min(end)]);
+    parts.push((0, &first[..first.len().min(end)]));
     parts.reverse();
     parts
 }

@@ -55,6 +55,8 @@ use crate::store::Store;
 /// The newest version of the format that this program knows.
 const VERSION: u32 = 1;
 const READ_AHEAD: usize = 1 << 20;
+/// How many lost records in a row a bundle names one by one.
+const MOST_LOST: u64 = 1 << 20;
 
 /// What was written to a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,10 +135,12 @@ impl Store {
                 return Err(Error::Gone(log.session.clone()));
             }
             for line in chunk.lines.iter().filter(|line| line.stamp().position < end) {
+                check_lost(&log.session, line.stamp().position - next)?;
                 (next..line.stamp().position).try_for_each(|lost| sink.lost(log.name, lost))?;
                 next = line.stamp().position + 1;
                 sink.record(log.name, line, &body_of(log, line))?;
             }
+            check_lost(&log.session, chunk.next.min(end).saturating_sub(next))?;
             (next..chunk.next.min(end)).try_for_each(|lost| sink.lost(log.name, lost))?;
             next = chunk.next;
         }
@@ -172,6 +176,17 @@ impl Store {
         }
         arriving.finish().await?;
         Ok(plan.imported(id))
+    }
+}
+
+/// Refuses to name more lost records than any damage can have taken: one stray position would fill the disk with them.
+fn check_lost(session: &SessionId, count: u64) -> Result<()> {
+    match count {
+        ..=MOST_LOST => Ok(()),
+        count => {
+            let reason = format!("{count} records in a row are not there");
+            Err(Error::Damaged { what: format!("session {session}"), reason })
+        }
     }
 }
 

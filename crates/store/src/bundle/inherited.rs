@@ -1,5 +1,6 @@
 //! What an attached fork inherits, from the oldest entry on, without holding it all.
 
+use super::check_lost;
 use super::write::Sink;
 use crate::backend::{Backend, From, LogKey, LogName, Position};
 use crate::chain::Walk;
@@ -16,6 +17,7 @@ const READ_AHEAD: usize = 1 << 20;
 /// A conversation can only be walked from its end, and a bundle begins with its beginning. So it is walked once to
 /// learn the places, which are few numbers: neighbours in a log are one run.
 pub(super) struct Inherited {
+    session: SessionId,
     /// Newest first.
     runs: Vec<Run>,
     depth: u64,
@@ -51,7 +53,7 @@ impl Inherited {
                 }),
             }
         }
-        Ok(Self { runs, depth })
+        Ok(Self { session: id.clone(), runs, depth })
     }
 
     /// Writes one line for each depth, also for what is lost.
@@ -59,6 +61,7 @@ impl Inherited {
         let mut depth = 0;
         let mut window = Window::default();
         for run in self.runs.iter().rev() {
+            check_lost(&self.session, run.depth.saturating_sub(depth))?;
             for lost in depth + 1..run.depth {
                 sink.lost_inherited(lost)?;
             }
@@ -71,6 +74,7 @@ impl Inherited {
             }
             depth = run.depth + run.length - 1;
         }
+        check_lost(&self.session, self.depth.saturating_sub(depth))?;
         for lost in depth + 1..=self.depth {
             sink.lost_inherited(lost)?;
         }

@@ -45,30 +45,36 @@ fn an_index_that_lost_its_end_does_not_bring_an_older_entry_of_the_same_id_back(
     }
 }
 
-#[test]
-fn a_stray_position_makes_no_index_that_fits_into_no_memory() {
-    let home = Home::new();
+/// A session whose last record claims a position far behind all others.
+fn stray(home: &Home) -> Session {
     let store = home.open();
     let session = conversation(&store, "s", 2);
     store.close().unwrap();
-    let id = entry_id("stray");
-    let stamp = Stamp {
-        position: 1 << 38,
-        parent: Some(2),
-        depth: 3,
-        kind: Kind::Entry,
-        id: id.clone(),
-        left: 0,
-        unsettled: 0,
-    };
+    let (position, kind, id) = (1 << 38, Kind::Entry, entry_id("stray"));
+    let stamp = Stamp { position, parent: Some(2), depth: 3, kind, id, left: 0, unsettled: 0 };
     let stray = Line::new(&Entry::parse(r#"{"uuid":"stray"}"#).unwrap(), stamp);
     let whole = std::fs::read(home.log(session.id())).unwrap();
     std::fs::write(home.log(session.id()), [&whole, stray.as_bytes(), b"\n"].concat()).unwrap();
-    let session = run(home.open().open(session.id())).unwrap();
+    run(home.open().open(session.id())).unwrap()
+}
+
+#[test]
+fn a_stray_position_makes_no_index_that_fits_into_no_memory() {
+    let home = Home::new();
+    let session = stray(&home);
     assert_eq!(appended(&session, message(9)), (1 << 38) + 1);
     let index = std::fs::metadata(home.session_folder(session.id()).join("messages.index")).unwrap();
     assert!(index.len() < 1 << 20, "{} bytes", index.len());
-    assert_eq!(run(session.messages_up_to(&id)).unwrap().records.last().unwrap().position, 1 << 38);
+    let found = run(session.messages_up_to(&entry_id("stray"))).unwrap();
+    assert_eq!(found.records.last().unwrap().position, 1 << 38);
+}
+
+#[test]
+fn a_stray_position_does_not_make_an_export_without_end() {
+    let home = Home::new();
+    let session = stray(&home);
+    let exported = run(home.open().export(session.id(), &mut std::io::sink()));
+    assert!(matches!(exported, Err(Error::Damaged { .. })), "{exported:?}");
 }
 
 #[test]
