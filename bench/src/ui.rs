@@ -46,7 +46,7 @@ impl Progress {
         Self { what, begun: Instant::now(), live }
     }
 
-    /// Says which round it is; round 0 does not count.
+    /// Says how many rounds count so far.
     pub(crate) fn round(&self, round: usize, of: usize) {
         if self.live {
             say(&format!("\r\x1b[K{} … round {round} of {of}", self.what));
