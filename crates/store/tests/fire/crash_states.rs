@@ -20,14 +20,15 @@ fn script(run: &mut Run) {
     run.group("b", 3, 3_000);
     run.append_transcript("a");
     run.remember("first");
+    // More than a block, so that the next write into the last one does not bring all of it to the disk after all.
     run.fail_next_sync();
-    run.append("a");
+    run.append_sized("a", 9_000);
     run.append_sized("a", 2_500);
     run.drive("a");
     run.branch("a", 2);
     run.select("a", 3);
     run.fail_next_sync();
-    run.batch("a", &[40, 2_000, 6_000]);
+    run.batch("a", &[7_000, 2_000, 6_000]);
     run.delete("b");
     run.restore("b");
     run.list();

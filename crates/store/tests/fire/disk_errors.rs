@@ -4,11 +4,11 @@ use super::crash::{check, check_and_go_on};
 use super::effort::{Effort, torture};
 use super::ledger::Ledger;
 use super::run::Run;
-use super::simulated_disk::{Failure, Fault, SimulatedDisk, Span};
+use super::simulated_disk::{Call, Failure, Fault, SimulatedDisk, Span};
 
-/// There are some twenty times as many; `make torture` has all of them within minutes.
-const IN_MAKE_TEST: u64 = 300;
-const A_PRIME: u64 = 7_919;
+/// There are far more of the others; `make torture` has all of them within minutes.
+const OTHERS_IN_MAKE_TEST: usize = 200;
+const A_PRIME: usize = 7_919;
 
 const FAILURES: [Failure; 7] = [
     Failure::Io,
@@ -27,7 +27,7 @@ fn script(run: &mut Run) {
     run.append_and_rename("a", "one");
     run.fail_next_sync();
     run.batch("a", &[40, 3_000, 5_000]);
-    run.append("a");
+    run.group("a", 3, 1_500);
     run.fork("a", 1, "b");
     run.rename("b", "two");
     run.append_transcript("a");
@@ -44,8 +44,8 @@ fn script(run: &mut Run) {
     run.append("c");
 }
 
-/// Runs the script with a fault. Returns how many calls it could have struck, and the run.
-fn run_with(fault: Fault, seed: u64) -> (u64, Run) {
+/// Runs the script with a fault. Returns the calls it could have struck, and the run.
+fn run_with(fault: Fault, seed: u64) -> (Vec<Call>, Run) {
     let disk = SimulatedDisk::new();
     disk.seed(seed);
     let mut run = Run::on(&disk, Ledger::default());
@@ -55,23 +55,31 @@ fn run_with(fault: Fault, seed: u64) -> (u64, Run) {
     (disk.clear(), run)
 }
 
-/// Every fault that the script can meet.
-fn faults() -> Vec<Fault> {
-    let spans = [Span::Once, Span::Lasting];
-    let of = |failure: Failure| {
-        let (calls, _) = run_with(Fault { failure, at: u64::MAX - 1, span: Span::Once }, 1);
-        spans.into_iter().flat_map(move |span| (0..calls).map(move |at| Fault { failure, at, span }))
-    };
-    FAILURES.into_iter().flat_map(of).collect()
+/// Returns every fault that the script can meet: those that leave part of a write, or that lose one, first.
+fn faults() -> (usize, Vec<Fault>) {
+    let (mut first, mut others) = (Vec::new(), Vec::new());
+    for failure in FAILURES {
+        let (calls, _) = run_with(Fault { failure, at: u64::MAX, span: Span::Once }, 1);
+        for (at, call) in (0..).zip(calls) {
+            let harms = matches!(failure, Failure::NoSpace | Failure::ShortWrite | Failure::FailedSync);
+            let foremost = harms && matches!(call, Call::Append | Call::Sync);
+            let faults = if foremost { &mut first } else { &mut others };
+            faults.extend([Span::Once, Span::Lasting].map(|span| Fault { failure, at, span }));
+        }
+    }
+    // Far apart from each other, so that the first of them are a sample.
+    let count = others.len();
+    let others = (0..count).map(|number| others[number * A_PRIME % count]);
+    (first.len(), first.iter().copied().chain(others).collect())
 }
 
 #[test]
 fn no_error_of_the_disk_goes_unheard_or_loses_what_was_acknowledged() {
-    let faults = faults();
-    for round in Effort::new("errors at every call of a script", IN_MAKE_TEST) {
+    let (first, faults) = faults();
+    let rounds = first + OTHERS_IN_MAKE_TEST;
+    for round in Effort::new("errors at every call of a script", rounds as u64) {
         let mut rng = round.rng();
-        // Far apart from each other, and each once before any comes again.
-        let fault = faults[(round.number.wrapping_mul(A_PRIME) % faults.len() as u64) as usize];
+        let fault = faults[round.number as usize % faults.len()];
         let story = format!("{fault:?} of {}", faults.len());
         let seen = std::panic::catch_unwind(|| run_with(fault, round.seed));
         let (_, run) = seen.unwrap_or_else(|_| panic!("{story}"));

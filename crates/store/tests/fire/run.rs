@@ -55,7 +55,7 @@ impl Run {
         moments
     }
 
-    /// Lets the next sync of a file fail and lie.
+    /// Lets the next sync of a log fail and lie.
     pub(crate) fn fail_next_sync(&mut self) {
         self.disk.set(Fault { failure: Failure::FailedSync, at: 0, span: Span::Once });
     }

@@ -111,10 +111,10 @@ impl SimulatedDisk {
         self.state().armed.push(Armed::new(fault, self.process));
     }
 
-    /// Ends all failures. Returns how many calls the first of them concerned.
-    pub(crate) fn clear(&self) -> u64 {
-        let ended = std::mem::take(&mut self.state().armed);
-        ended.first().map_or(0, |armed| armed.seen)
+    /// Ends all failures. Returns the calls that the first of them concerned.
+    pub(crate) fn clear(&self) -> Vec<Call> {
+        let mut ended = std::mem::take(&mut self.state().armed).into_iter();
+        ended.next().map(|armed| armed.seen).unwrap_or_default()
     }
 
     /// Says which call failed last.
@@ -192,7 +192,7 @@ impl SimulatedDisk {
         }
         let mut fate = Fate::Done;
         for armed in state.armed.iter_mut().filter(|armed| armed.process == self.process) {
-            fate = if fate == Fate::Done { armed.strikes(call) } else { fate };
+            fate = if fate == Fate::Done { armed.strikes(call, path) } else { fate };
         }
         if fate != Fate::Done {
             state.struck = Some(format!("{fate:?} at {call:?} {}", path.display()));

@@ -39,7 +39,7 @@ impl Process {
     /// Accepts an entry; `a1`, `a2`, … are the first process's.
     fn append(&mut self, session: &Session, rng: &mut Rng) -> Ticket {
         let id = format!("{}{}", self.name, self.accepted.len() + 1);
-        let size = 1 << rng.u32(3..12);
+        let size = 1 << rng.u32(3..14);
         let json = format!(r#"{{"uuid":"{id}","x":"{}"}}"#, "x".repeat(size));
         self.accepted.push(id);
         run(session.append(Entry::parse(json).expect("an entry"))).expect("the queue takes it")

@@ -1,5 +1,7 @@
 //! What goes wrong with a call, and with which one.
 
+use std::path::Path;
+
 /// A call to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
@@ -46,7 +48,7 @@ pub(crate) enum Failure {
     Denied,
     /// A write takes half of what it is given.
     ShortWrite,
-    /// A sync says `EIO`, loses what it likes, and says that all is well from then on.
+    /// A sync of a log says `EIO`, loses what it likes, and says that all is well from then on.
     FailedSync,
     /// The process is killed before the call.
     Death,
@@ -54,7 +56,7 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// Returns whether this can happen to such a call.
-    pub(crate) fn concerns(self, call: Call) -> bool {
+    fn concerns(self, call: Call, path: &Path) -> bool {
         match self {
             Failure::Io => true,
             Failure::NoSpace => call.changes() && !matches!(call, Call::Remove | Call::Touch | Call::Cut),
@@ -64,7 +66,7 @@ impl Failure {
             }
             Failure::Denied => !matches!(call, Call::Read | Call::Sync | Call::Lock) && !call.is_write(),
             Failure::ShortWrite => call.is_write(),
-            Failure::FailedSync => call == Call::Sync,
+            Failure::FailedSync => call == Call::Sync && path.extension().is_some_and(|it| it == "jsonl"),
         }
     }
 
@@ -95,12 +97,12 @@ pub(crate) struct Fault {
 }
 
 /// A fault on its way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Armed {
     pub(super) fault: Fault,
     pub(super) process: u64,
-    /// How many calls that it concerns there were.
-    pub(super) seen: u64,
+    /// The calls that it concerned so far.
+    pub(super) seen: Vec<Call>,
     /// A full disk took half of a write; the rest of it is refused.
     full: bool,
 }
@@ -115,21 +117,22 @@ pub(super) enum Fate {
 
 impl Armed {
     pub(super) fn new(fault: Fault, process: u64) -> Self {
-        Self { fault, process, seen: 0, full: false }
+        Self { fault, process, seen: Vec::new(), full: false }
     }
 
-    pub(super) fn strikes(&mut self, call: Call) -> Fate {
+    pub(super) fn strikes(&mut self, call: Call, path: &Path) -> Fate {
         let Fault { failure, at, span } = self.fault;
-        if !failure.concerns(call) {
+        if !failure.concerns(call, path) {
             return Fate::Done;
         }
         if std::mem::take(&mut self.full) && call.is_write() {
             return Fate::Failed(failure);
         }
-        self.seen += 1;
+        let number = self.seen.len() as u64;
+        self.seen.push(call);
         let due = match span {
-            Span::Once => self.seen == at + 1,
-            Span::Lasting => self.seen > at,
+            Span::Once => number == at,
+            Span::Lasting => number >= at,
         };
         match failure {
             _ if !due => Fate::Done,
