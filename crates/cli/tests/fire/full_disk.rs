@@ -14,7 +14,7 @@ const STEPS: u64 = 128;
 
 #[test]
 fn a_disk_that_is_full_at_any_step_loses_nothing_acknowledged_and_goes_on_with_room() {
-    ladder(Effort::new("disk full, every 4 KiB", STEPS), |number| {
+    ladder("disk full, every 4 KiB", STEPS, |number| {
         // In torture beyond the ladder, at sizes between the rungs, where the room is the same for a page.
         format!("size={}", STEP * (1 + number % STEPS) + number / STEPS % STEP)
     });
@@ -23,13 +23,13 @@ fn a_disk_that_is_full_at_any_step_loses_nothing_acknowledged_and_goes_on_with_r
 #[test]
 fn a_disk_without_room_for_another_file_loses_nothing_and_goes_on_with_room() {
     // The store with two sessions has about twenty files and folders.
-    ladder(Effort::new("no room for another file", 24), |number| format!("nr_inodes={}", 2 + number % 24));
+    ladder("no room for another file", 24, |number| format!("nr_inodes={}", 2 + number % 24));
 }
 
-fn ladder(effort: Effort, room: impl Fn(u64) -> String + Sync) {
+fn ladder(row: &'static str, steps: u64, room: impl Fn(u64) -> String + Sync) {
     let tried = Home::new();
     let Some(_) = Mounted::tmpfs(&tried.path().join("disk"), "size=1m") else { return };
-    side_by_side(effort, 32, |round| {
+    side_by_side(Effort::new(row, steps), 32, |round| {
         let mut home = Home::new();
         home.move_to("disk/store");
         let Some(disk) = Mounted::tmpfs(&home.path().join("disk"), &room(round.number)) else { return };
