@@ -23,7 +23,7 @@ pub fn readers_agree(home: &Home) -> Vec<Stored> {
         let wanted = expected.iter().find(|(found, _)| *found >= position);
         let found = chunk.lines.first().map(stored);
         let (found, wanted) = (found.as_ref().map(show_one), wanted.map(show_one));
-        assert_eq!(found, wanted, "read from {position} of {}", show(&expected));
+        assert_eq!(found, wanted, "read from {position} of {}", show_files(home));
     }
     let last = run(home.backend().read(&home.messages(), From::Last, 1)).expect("readable");
     let found: Vec<Stored> = last.lines.last().map(stored).into_iter().collect();
@@ -86,9 +86,10 @@ pub fn gaps(records: &[Stored], floor: Position) -> Vec<std::ops::Range<Position
     gaps
 }
 
-/// Returns positions worth looking at: those of records, and those beside them.
+/// Returns positions worth looking at: those of records, those beside them, and those behind the end.
 fn places(records: &[Stored]) -> Vec<Position> {
     let step = records.len() * 2 / PLACES + 1;
     let near = records.iter().flat_map(|(position, _)| [*position, position + 1]);
-    [0, 1].into_iter().chain(near.step_by(step)).collect()
+    let end = records.last().map_or(0, |(position, _)| position + 1);
+    near.step_by(step).chain([0, 1, end, end + 1, end + 2, end + 3]).collect()
 }

@@ -55,7 +55,7 @@ impl Index {
         }
         for segment in segments {
             let stat = segment.file.stat().map_err(Error::io("look at", &self.path))?;
-            let end = segment.end.unwrap_or(stat.length);
+            let end = segment.end.unwrap_or(stat.length).min(stat.length);
             let mut from = scan::locate(&*segment.file, segment.start, end, known)
                 .map_err(Error::io("read", &self.path))?;
             loop {

@@ -114,7 +114,7 @@ fn read_on(
             // Old lines that stand among newer ones can lead a bisection astray; before anything is called lost,
             // the whole file is looked through.
             let name = segment::file_name(log, segment.number);
-            found = Assembler::searching(name, chunk.next, segment.start);
+            found = Assembler::searching_thoroughly(name, chunk.next, segment.start);
             scan::scan(&*segment.file, segment.start, end, room, &mut found).map_err(at("read"))?;
         }
         if segment.end.is_none() {

@@ -25,6 +25,10 @@ pub(crate) struct Assembler {
     next: Option<Position>,
     /// The scan began before the position that is wanted: what comes before it is no damage.
     searching: bool,
+    /// The scan began with the file itself.
+    thorough: bool,
+    /// The last record before the one that is wanted.
+    passed: Option<Position>,
     group: Vec<Line>,
     group_at: u64,
     bad: Option<Bad>,
@@ -71,6 +75,11 @@ impl Assembler {
     /// Starts somewhere before a position, for instance in the middle of its group.
     pub(crate) fn searching(file: String, position: Position, start: u64) -> Self {
         Self { searching: true, ..Self::new(file, Some(position), start) }
+    }
+
+    /// Starts with the first line of a file, however far before the position that is.
+    pub(crate) fn searching_thoroughly(file: String, position: Position, start: u64) -> Self {
+        Self { thorough: true, ..Self::searching(file, position, start) }
     }
 
     /// Returns the position to come.
@@ -124,7 +133,10 @@ impl Assembler {
             self.void_group(offset);
         }
         let expected = self.next.unwrap_or(position);
-        if position < expected && self.searching && self.bad.is_none() {
+        if position < expected && self.searching && (self.bad.is_none() || self.is_on_the_way(position)) {
+            // What was damaged before this one is of no interest to whoever wants a later one.
+            self.bad = None;
+            self.passed = Some(position);
             self.good_end = end;
             return;
         }
@@ -137,6 +149,11 @@ impl Assembler {
         if left == 0 || Defect::ShowHalfAGroup.is_on() {
             self.finish_group(end);
         }
+    }
+
+    /// Returns whether a record before the one that is wanted stands where it should.
+    fn is_on_the_way(&self, position: Position) -> bool {
+        self.thorough && self.passed.is_none_or(|passed| passed < position)
     }
 
     /// A record behind a hole counts if the log was durable beyond the hole when it, or a later one, was written.
