@@ -59,9 +59,7 @@ fn one_in_flight(bench: &Bench) -> Outcome<Row> {
     let (entries, written, count) = (entries(&lines)?, with_newlines(&lines), lines.len());
     Contest::new("written append, one in flight", Unit::EntriesPerSecond, |folder| {
         ours(folder, count, |session| {
-            let append =
-                |entry: &Entry| pollster::block_on(async { session.append(entry.clone()).await?.await });
-            Ok(entries.iter().try_for_each(|entry| append(entry).map(drop))?)
+            Ok(entries.iter().try_for_each(|entry| session.append_and_wait(entry.clone()).map(drop))?)
         })
     })
     .peer("SQLite WAL NORMAL, a transaction each", Bar::Shown, |folder| {

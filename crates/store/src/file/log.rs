@@ -152,7 +152,7 @@ impl LogFile {
         for line in &fresh.lines {
             self.index.push(line);
         }
-        self.index.write();
+        self.index.write_lazily();
         let added = read_range(&*self.file, self.length, stat.length).map_err(self.at("read"))?;
         self.retained.push(added.into());
         self.length = stat.length;
@@ -251,7 +251,7 @@ impl LogFile {
             }
         }
         // After the sync, which would have to write it too; a search looks behind the index's end.
-        self.index.write();
+        self.index.write_lazily();
         Ok(count)
     }
 
@@ -261,6 +261,11 @@ impl LogFile {
             self.sync()?;
         }
         lock.set_mark(self.name, None)
+    }
+
+    /// Brings the index up to the log's end.
+    pub(crate) fn write_index(&mut self) {
+        self.index.write();
     }
 
     /// Returns whether a failed sync waits for its records to be written elsewhere.

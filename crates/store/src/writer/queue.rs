@@ -8,6 +8,8 @@ use jiff::Timestamp;
 use super::compose::Composed;
 use super::head::Head;
 use super::operation::Operation;
+use super::state::SYNC_WITHIN;
+use super::worker::Unsynced;
 use crate::error::Error;
 
 /// How soon a locked log is tried again: somebody else's batch takes about as long.
@@ -17,6 +19,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// From how many operations in a batch on it pays to wait for as many again, and for how long at most.
 const FEW: usize = 4;
 const LONGEST_GATHERING: Duration = Duration::from_millis(1);
+/// How much is written at once. More gains little, and whoever opens the log reads its last write back.
+const MAX_BATCH: usize = 1 << 20;
 /// How long a log may be locked before that counts as trouble.
 const LOCK_GRACE: Duration = Duration::from_secs(2);
 
@@ -124,14 +128,39 @@ impl Queue {
     }
 }
 
+/// What a thread does for a log that it owns.
+#[expect(clippy::large_enum_variant, reason = "one is made for each batch, and most carry a head")]
+#[derive(Debug)]
+pub(super) enum Job {
+    Write { head: Option<Head>, batch: Batch, unsynced: Unsynced },
+    Sync,
+}
+
 impl Queue {
+    /// Takes the log, and what is to be done for it.
+    pub(super) fn take_job(&mut self) -> Job {
+        self.owned = true;
+        let batch = self.stuck.take().unwrap_or_else(|| self.take_batch());
+        let unsynced = match self.unsynced {
+            None => Unsynced::Nothing,
+            Some(_) if self.is_overdue() => Unsynced::Overdue,
+            Some(_) => Unsynced::Something,
+        };
+        Job::Write { head: self.head.take(), batch, unsynced }
+    }
+
+    /// Returns whether what is written has waited for its sync long enough.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.unsynced.is_some_and(|since| since.elapsed() >= SYNC_WITHIN)
+    }
+
     /// Takes what waits, up to a size.
-    pub(crate) fn take_batch(&mut self, max_bytes: usize) -> Batch {
+    fn take_batch(&mut self) -> Batch {
         let (mut operations, mut size) = (Vec::with_capacity(self.waiting.len()), 0);
         while let Some(operation) = self.waiting.pop_front() {
             size += operation.size();
             operations.push(operation);
-            if size >= max_bytes {
+            if size >= MAX_BATCH {
                 break;
             }
         }
