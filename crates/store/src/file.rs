@@ -25,7 +25,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use self::disk::look;
-pub use self::disk::{Disk, DiskFile, Open, RealDisk, Stat};
+pub use self::disk::{Disk, DiskFile, Extent, Open, RealDisk, Stat};
 use self::folder::Folder;
 use self::index::Slots;
 use self::read::Bookmark;

@@ -116,6 +116,24 @@ impl Folder {
         &self.quarantine
     }
 
+    /// Takes back marks that say no more than that this process was here.
+    fn leave(&mut self) {
+        let State { lock, logs } = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(lock) = lock.as_mut().filter(|lock| lock.is_marked()) else {
+            return;
+        };
+        // Who finds them afterwards makes sure of what is durable already: no more than a waste of time.
+        if lock.acquire(&"a session", &self.owner, Duration::ZERO).is_err() {
+            return;
+        }
+        for log in logs.iter().flatten().filter(|log| log.is_durable()) {
+            if lock.mark(log.name()).is_some_and(|mark| mark.owner == self.owner) {
+                let _ = lock.set_mark(log.name(), None);
+            }
+        }
+        lock.release();
+    }
+
     fn is_missing(&self) -> bool {
         matches!(self.disk.stat(&self.path), Err(error) if error.kind() == std::io::ErrorKind::NotFound)
     }
@@ -180,5 +198,11 @@ impl Folder {
             *logs = Default::default();
         }
         Err(Error::Contended(self.path.display().to_string()))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        self.leave();
     }
 }

@@ -97,7 +97,7 @@ impl LockFile {
     /// Returns whether the file that is locked is still the one that others will lock.
     pub(crate) fn is_current(&self) -> bool {
         Defect::ForgetTheInodeCheck.is_on()
-            || self.disk.inode(&self.path).is_ok_and(|inode| inode == self.inode)
+            || self.disk.extent(&self.path).is_ok_and(|found| found.inode == self.inode)
     }
 
     fn after_locking(&mut self, owner: &str) -> Result<()> {
@@ -125,6 +125,16 @@ impl LockFile {
     /// Returns what is not known to be durable in a log.
     pub(crate) fn mark(&self, log: LogName) -> Option<&Mark> {
         self.marks[log as usize].as_ref()
+    }
+
+    /// Returns whether there was a mark when the lock was last held.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.marks.iter().any(Option::is_some)
+    }
+
+    /// Returns whether somebody waits for the lock.
+    pub(crate) fn others_wait(&self) -> bool {
+        self.others_wait
     }
 
     /// Says that bytes are about to be written, or that all of them are durable.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::disk::{Disk, DiskFile, Open, look, read_range, write_all_at};
+use super::disk::{Disk, DiskFile, Open, look_at_extent, read_range, write_all_at};
 use super::document::replace;
 use super::index::Index;
 use super::lock::{LockFile, Mark};
@@ -19,6 +19,9 @@ use crate::stamp::Line;
 /// How much may be written without a sync: it must be kept in memory in case the sync fails.
 const MAX_RETAINED: usize = 8 << 20;
 
+/// How far behind the log's end a mark may stand.
+const MARK_REACH: u64 = 64 << 10;
+
 /// The writing end of one log.
 #[derive(Debug)]
 pub(crate) struct LogFile {
@@ -28,6 +31,8 @@ pub(crate) struct LogFile {
     segment: u32,
     file: Box<dyn DiskFile>,
     path: PathBuf,
+    /// Where the next segment would be.
+    next_path: PathBuf,
     inode: u64,
     /// Which file goes before it, and where that one ends.
     before: Option<(u32, u64)>,
@@ -97,6 +102,7 @@ impl LogFile {
             names: if stat.length == 0 { Names::New } else { Names::Found },
             condemned: false,
             index: Index::open(disk, folder, name),
+            next_path: segment::path(folder, name, number + 1),
             path,
         };
         let name = segment::file_name(log.name, number);
@@ -120,6 +126,11 @@ impl LogFile {
         Ok(log)
     }
 
+    /// Returns which of the session's logs it is.
+    pub(crate) fn name(&self) -> LogName {
+        self.name
+    }
+
     /// Returns the next position.
     pub(crate) fn next(&self) -> Position {
         self.next
@@ -133,11 +144,11 @@ impl LogFile {
         found: &mut Vec<Damage>,
         quarantine: &Quarantine,
     ) -> Result<bool> {
-        let stat = match look(&*self.disk, &self.path)? {
+        let stat = match look_at_extent(&*self.disk, &self.path)? {
             Some(stat) if stat.inode == self.inode => stat,
             _ => return Ok(false),
         };
-        if look(&*self.disk, &segment::path(&self.folder, self.name, self.segment + 1))?.is_some() {
+        if look_at_extent(&*self.disk, &self.next_path)?.is_some() {
             return Ok(false);
         }
         if stat.length == self.length {
@@ -226,10 +237,8 @@ impl LogFile {
             bytes.extend_from_slice(line.as_bytes());
             bytes.push(b'\n');
         }
-        let marked = durability > Durability::Off && !Defect::ForgetTheMark.is_on();
-        if marked && lock.mark(self.name).is_none() {
-            let (segment, from, owner) = (self.segment, self.length, owner.to_owned());
-            lock.set_mark(self.name, Some(Mark { segment, from, owner }))?;
+        if durability > Durability::Off && !Defect::ForgetTheMark.is_on() {
+            self.mark(lock, owner)?;
         }
         let (count, size) = self.write(&bytes, lines)?;
         bytes.truncate(size);
@@ -242,8 +251,10 @@ impl LogFile {
         lines.iter().for_each(|line| self.index.push(line));
         match durability {
             Durability::Synced if Defect::AcknowledgeBeforeSync.is_on() => {}
-            Durability::Synced => self.settle(lock)?,
-            Durability::Written if self.retained.size() > MAX_RETAINED => self.settle(lock)?,
+            // The mark stays for the next one, unless somebody else is about to see it.
+            Durability::Synced if lock.others_wait() => self.settle(lock)?,
+            Durability::Synced => self.make_durable()?,
+            Durability::Written if self.retained.size() > MAX_RETAINED => self.make_durable()?,
             Durability::Written => {}
             Durability::Off => {
                 self.synced = self.length;
@@ -257,10 +268,31 @@ impl LogFile {
 
     /// Makes everything written so far durable, and says so in the lock file.
     pub(crate) fn settle(&mut self, lock: &mut LockFile) -> Result<()> {
-        if self.synced < self.length || self.condemned || self.names != Names::Durable {
-            self.sync()?;
-        }
+        self.make_durable()?;
         lock.set_mark(self.name, None)
+    }
+
+    /// Says in the lock file from where on records may not be durable.
+    ///
+    /// A mark that reaches back further than it must costs whoever finds it a little work, and setting one for each
+    /// batch costs every batch; so it is moved on only now and then.
+    fn mark(&self, lock: &mut LockFile, owner: &str) -> Result<()> {
+        let near =
+            |mark: &Mark| mark.segment == self.segment && self.length.saturating_sub(mark.from) < MARK_REACH;
+        if lock.mark(self.name).is_some_and(|mark| near(mark) || !self.is_durable()) {
+            return Ok(());
+        }
+        let (segment, from, owner) = (self.segment, self.length, owner.to_owned());
+        lock.set_mark(self.name, Some(Mark { segment, from, owner }))
+    }
+
+    /// Returns whether nothing is left to be synced.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.synced == self.length && !self.condemned && self.names == Names::Durable
+    }
+
+    fn make_durable(&mut self) -> Result<()> {
+        if self.is_durable() { Ok(()) } else { self.sync() }
     }
 
     /// Brings the index up to the log's end.
@@ -328,7 +360,7 @@ impl LogFile {
                 return Err(self.at("append to")(error));
             }
         }
-        let length = self.file.stat().map_err(self.at("look at"))?.length;
+        let length = self.file.extent().map_err(self.at("look at"))?.length;
         if Defect::IgnoreAShortWrite.is_on() {
             return Ok((count, size));
         }
@@ -366,6 +398,7 @@ impl LogFile {
         self.inode = file.stat().map_err(Error::io("look at", &path))?.inode;
         self.file = file;
         self.path = path;
+        self.next_path = segment::path(&self.folder, self.name, number + 1);
         self.segment = number;
         self.before = Some((after, end));
         self.start = header.as_bytes().len() as u64 + 1;
