@@ -22,6 +22,9 @@ use crate::peers::sqlite::{Sqlite, Synchronous};
 use crate::row::{Row, Unit};
 use crate::stopwatch::rate;
 
+/// How many entries a caller hands over at once.
+const AT_ONCE: usize = 100;
+
 /// Measures both ways to append.
 pub(crate) fn run(bench: &Bench) -> Outcome<Vec<Row>> {
     Ok(vec![many_in_flight(bench)?, one_in_flight(bench)?])
@@ -91,9 +94,9 @@ fn naive(bench: &Bench) -> impl FnMut(&Path) -> Outcome<f64> {
 }
 
 fn append_all(session: &Session, entries: &[Entry]) -> Outcome<()> {
-    let mut tickets: Vec<Ticket> = Vec::with_capacity(entries.len());
-    for entry in entries {
-        tickets.push(pollster::block_on(session.append(entry.clone()))?);
+    let mut tickets: Vec<Ticket> = Vec::with_capacity(entries.len().div_ceil(AT_ONCE));
+    for entries in entries.chunks(AT_ONCE) {
+        tickets.push(pollster::block_on(session.append_all(entries.to_vec()))?);
     }
     Ok(tickets.into_iter().try_for_each(|ticket| ticket.wait().map(drop))?)
 }

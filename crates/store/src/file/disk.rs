@@ -2,12 +2,15 @@
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use crate::defect::Defect;
 use crate::error::{Error, Result};
+
+/// How many pieces one call takes.
+const MOST_PIECES: usize = 1024;
 
 /// A file system.
 pub trait Disk: Debug + Send + Sync {
@@ -47,6 +50,10 @@ pub trait DiskFile: Debug + Send + Sync {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Writes some bytes at the end ([`Open::Append`]).
     fn append(&self, bytes: &[u8]) -> io::Result<usize>;
+    /// Writes some bytes of several pieces at the end, with one call ([`Open::Append`]).
+    fn append_pieces(&self, pieces: &[&[u8]]) -> io::Result<usize> {
+        self.append(&pieces.concat())
+    }
     /// Writes some bytes in place (not for [`Open::Append`]).
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
     /// Cuts the file.
@@ -227,6 +234,18 @@ impl DiskFile for RealFile {
 
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {
         io::Write::write(&mut &self.0, bytes)
+    }
+
+    fn append_pieces(&self, pieces: &[&[u8]]) -> io::Result<usize> {
+        match pieces {
+            [piece] => self.append(piece),
+            // More would be cut off, and cost a second call.
+            _ if pieces.len() > MOST_PIECES => self.append(&pieces.concat()),
+            _ => {
+                let slices: Vec<IoSlice> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+                io::Write::write_vectored(&mut &self.0, &slices)
+            }
+        }
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::disk::{Disk, DiskFile, Open, look_at_extent, read_range, write_all_at};
 use super::document::replace;
 use super::index::Index;
@@ -17,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::stamp::Line;
 
 /// How much may be written without a sync: it must be kept in memory in case the sync fails.
-const MAX_RETAINED: usize = 8 << 20;
+const MAX_RETAINED: usize = 64 << 20;
 
 /// How far behind the log's end a mark may stand.
 const MARK_REACH: u64 = 64 << 10;
@@ -165,7 +167,7 @@ impl LogFile {
         }
         self.index.write_lazily();
         let added = read_range(&*self.file, self.length, stat.length).map_err(self.at("read"))?;
-        self.retained.push(added.into());
+        self.retained.push_found(added.into());
         self.length = stat.length;
         // Others sync what they write, but not what is ours.
         if lock.mark(self.name).is_none_or(|mark| mark.owner != owner) {
@@ -228,27 +230,21 @@ impl LogFile {
             self.next_segment()?;
             self.synced = self.length;
         }
-        let mut bytes =
-            Vec::with_capacity(lines.iter().map(|line| line.as_bytes().len() + 1).sum::<usize>() + 1);
-        if self.torn {
-            bytes.push(b'\n');
-        }
-        for line in lines {
-            bytes.extend_from_slice(line.as_bytes());
-            bytes.push(b'\n');
-        }
         if durability > Durability::Off && !Defect::ForgetTheMark.is_on() {
             self.mark(lock, owner)?;
         }
-        let (count, size) = self.write(&bytes, lines)?;
-        bytes.truncate(size);
+        let (count, size) = self.write(lines)?;
         let lines = &lines[..count];
         // From here on the records are in the log, whatever becomes of the sync.
-        self.torn = false;
-        self.length += bytes.len() as u64;
+        if std::mem::take(&mut self.torn) {
+            self.retained.push_found(Bytes::from_static(b"\n"));
+        }
+        self.length += size as u64;
         self.next += lines.len() as Position;
-        self.retained.push(bytes.into());
-        lines.iter().for_each(|line| self.index.push(line));
+        for line in lines {
+            self.retained.push(line.clone());
+            self.index.push(line);
+        }
         match durability {
             Durability::Synced if Defect::AcknowledgeBeforeSync.is_on() => {}
             // The mark stays for the next one, unless somebody else is about to see it.
@@ -334,24 +330,27 @@ impl LogFile {
 
     /// Writes a batch with one call. Where there is no room for all of it, the file is cut back to the last whole
     /// group. Returns how many lines are in, and how many bytes.
-    fn write(&mut self, bytes: &[u8], lines: &[Line]) -> Result<(usize, usize)> {
-        let mut written = 0;
-        if bytes.is_empty() {
+    fn write(&mut self, lines: &[Line]) -> Result<(usize, usize)> {
+        let closing: &[u8] = if self.torn { b"\n" } else { b"" };
+        let closing = std::iter::once(closing).filter(|closing| !closing.is_empty());
+        let pieces: Vec<&[u8]> = closing.chain(lines.iter().flat_map(Line::pieces)).collect();
+        let (mut count, mut size) = (lines.len(), pieces.iter().map(|piece| piece.len()).sum());
+        if size == 0 {
             return Ok((0, 0));
         }
+        let mut written = 0;
         let failed = loop {
-            match self.file.append(&bytes[written..]) {
+            match self.file.append_pieces(&rest(&pieces, written)) {
                 Ok(0) => break Some(std::io::ErrorKind::WriteZero.into()),
-                Ok(_) if Defect::IgnoreAShortWrite.is_on() => written = bytes.len(),
+                Ok(_) if Defect::IgnoreAShortWrite.is_on() => written = size,
                 Ok(count) => written += count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => break Some(error),
             }
-            if written == bytes.len() {
+            if written == size {
                 break None;
             }
         };
-        let (mut count, mut size) = (lines.len(), bytes.len());
         if let Some(error) = failed {
             (count, size) = whole_groups(lines, usize::from(self.torn), written);
             // Should this fail, the torn line is found at the next look and set aside.
@@ -378,7 +377,7 @@ impl LogFile {
         if let Some(end) = self.unfinished {
             self.retain_from_disk(end, end)?;
         }
-        let records: Vec<Line> = self.retained.lines().collect();
+        let records = self.retained.lines();
         let first = records.first().map_or(self.next, |line| line.stamp().position);
         // Where all its records are written again, this file counts for nothing: its header stands in the first block,
         // and may be lost with it.
@@ -444,11 +443,21 @@ impl LogFile {
     }
 }
 
+/// Returns the pieces without their first bytes.
+fn rest<'a>(pieces: &[&'a [u8]], mut skipped: usize) -> Vec<&'a [u8]> {
+    let unwritten = |piece: &&'a [u8]| {
+        let skip = skipped.min(piece.len());
+        skipped -= skip;
+        Some(&piece[skip..]).filter(|rest| !rest.is_empty())
+    };
+    pieces.iter().filter_map(unwritten).collect()
+}
+
 /// Returns how many lines of whole groups fit into what was written, and how many bytes they take.
 fn whole_groups(lines: &[Line], prefix: usize, written: usize) -> (usize, usize) {
     let (mut whole, mut at) = ((0, 0), prefix);
     for (index, line) in lines.iter().enumerate() {
-        at += line.as_bytes().len() + 1;
+        at += line.size() + 1;
         if at > written {
             break;
         }
