@@ -48,8 +48,8 @@ impl Entry {
     /// Its id is its own `uuid`, else its `id`, else a new one.
     pub fn parse(bytes: impl Into<Bytes>) -> Result<Self> {
         let bytes = trimmed(bytes.into());
-        let text =
-            std::str::from_utf8(&bytes).map_err(|error| Error::BadEntry(format!("not UTF-8: {error}")))?;
+        let text = simdutf8::compat::from_utf8(&bytes)
+            .map_err(|error| Error::BadEntry(format!("not UTF-8: {error}")))?;
         if !text.starts_with('{') {
             return Err(Error::BadEntry("an entry is a JSON object, {…}".into()));
         }

@@ -16,6 +16,8 @@ use crate::ticket::{Ack, Ticket};
 use crate::writer::{Change, Draft, Lane, Patience, Request};
 
 const READ_AHEAD: usize = 4 << 20;
+/// How much of a log is read at once when all of it is wanted.
+const WHOLE: usize = 32 << 20;
 
 /// One conversation.
 ///
@@ -170,7 +172,15 @@ impl Session {
         let fold = self.store.fold(&self.id).await?;
         let leaf = self.leaf(&fold);
         let ends_here = leaf == fold.leaf;
-        let mut history = self.walk_from(leaf).await?.collect(count).await?;
+        let history = match count {
+            usize::MAX if self.is_one_line(&fold, leaf) => self.forward(Leaf::default(), count).await?,
+            _ => None,
+        };
+        let whole = |history: &History| history.records.len() as u64 == leaf.depth;
+        let mut history = match history.filter(whole) {
+            Some(history) => history,
+            None => self.walk_from(leaf).await?.collect(count).await?,
+        };
         let end = self.store.inner.backend.read(&self.log(LogName::Messages), From::Last, 1).await?;
         // A line that is merely cut was never acknowledged, or is being written now.
         if ends_here && end.tail.is_some_and(|tail| tail.flaw != Flaw::Cut) {
@@ -208,10 +218,7 @@ impl Session {
     async fn oldest_after(&self, after: Leaf, count: usize) -> Result<History> {
         let fold = self.store.fold(&self.id).await?;
         let leaf = self.leaf(&fold);
-        // Where nothing was ever branched off, log order is conversation order and the rest need not be read.
-        let whole =
-            fold.metadata.entry_count == leaf.depth && fold.origin.is_none() && fold.copied_to.is_none();
-        if whole && leaf == fold.leaf {
+        if self.is_one_line(&fold, leaf) {
             // A lost entry and one of another branch can cancel out in the counts; then it is no single line.
             if let Some(history) = self.forward(after, count).await? {
                 return Ok(history);
@@ -223,13 +230,20 @@ impl Session {
         Ok(history)
     }
 
+    /// Returns whether nothing was ever branched off: then log order is conversation order.
+    fn is_one_line(&self, fold: &Fold, leaf: Leaf) -> bool {
+        let own = fold.origin.is_none() && fold.copied_to.is_none();
+        own && fold.metadata.entry_count == leaf.depth && leaf == fold.leaf
+    }
+
     /// Reads entries in log order, as long as each follows the one before; `None` if one does not.
     async fn forward(&self, after: Leaf, count: usize) -> Result<Option<History>> {
         let (log, mut before, mut history) =
             (self.log(LogName::Messages), after.position, History::default());
         let mut from = after.position.map_or(0, |position| position + 1);
         while history.records.len() < count {
-            let chunk = self.store.inner.backend.read(&log, From::Position(from), 64 << 10).await?;
+            let size = if count == usize::MAX { WHOLE } else { 64 << 10 };
+            let chunk = self.store.inner.backend.read(&log, From::Position(from), size).await?;
             if chunk.next == from {
                 break;
             }

@@ -76,7 +76,7 @@ impl<'a> Message<'a> {
     /// Returns the entry's message, or `None` when the entry is not one (a summary, a snapshot, a
     /// title, a torn line).
     pub fn of(entry: &'a [u8]) -> Option<Self> {
-        let json = str::from_utf8(entry).ok()?;
+        let json = simdutf8::basic::from_utf8(entry).ok()?;
         usual::message(json).or_else(|| Self::of_any(json))
     }
 

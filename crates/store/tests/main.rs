@@ -14,6 +14,7 @@ mod holes;
 mod import;
 mod kit;
 mod listing;
+mod long;
 mod older_faults;
 mod promises;
 mod recorder;

@@ -1,6 +1,8 @@
 //! From bytes to records: which lines are whole, in place and complete, and what lies between them.
 
 use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
@@ -12,6 +14,8 @@ use crate::stamp::{Flaw, Line, Opened};
 
 /// How much of a file is read at once. Larger gains nothing: the page cache is the slower side.
 const STRIDE: u64 = 256 << 10;
+/// From how much on it pays to read on several threads.
+const WIDE: u64 = 4 << 20;
 /// How much is read around a probe or from the end: a few lines of usual length.
 const GLIMPSE: u64 = 16 << 10;
 /// How much is read to find the next line: most are shorter.
@@ -80,6 +84,11 @@ impl Assembler {
     /// Starts with the first line of a file, however far before the position that is.
     pub(crate) fn searching_thoroughly(file: String, position: Position, start: u64) -> Self {
         Self { thorough: true, ..Self::searching(file, position, start) }
+    }
+
+    /// Returns whether it holds so much, and nothing that is not finished.
+    fn is_full(&self, max_bytes: usize) -> bool {
+        self.size >= max_bytes && self.group.is_empty() && self.doubt.is_none()
     }
 
     /// Returns the position to come.
@@ -254,7 +263,12 @@ pub(crate) fn scan(
     max_bytes: usize,
     into: &mut Assembler,
 ) -> std::io::Result<u64> {
-    let (mut at, mut stride) = (from, STRIDE.min((max_bytes as u64).saturating_add(GLIMPSE)));
+    let wide = end.min(from.saturating_add(max_bytes as u64));
+    let mut at = if wide - from.min(wide) < WIDE { from } else { scan_wide(file, from..wide, end, into)? };
+    if at > from && into.is_full(max_bytes) {
+        return Ok(at);
+    }
+    let mut stride = STRIDE.min((max_bytes as u64).saturating_add(GLIMPSE));
     // The beginning of a line that is longer than what was read of it.
     let mut begun: Vec<u8> = Vec::new();
     while at < end {
@@ -275,7 +289,7 @@ pub(crate) fn scan(
             start = range.end + 1;
             let offset = at + range.start as u64;
             into.take(buffer.slice(range), opened, offset);
-            if into.size >= max_bytes && into.group.is_empty() && into.doubt.is_none() {
+            if into.is_full(max_bytes) {
                 return Ok(at + start as u64);
             }
         }
@@ -301,6 +315,71 @@ type OpenedLine = (Range<usize>, Result<Opened, Flaw>);
 /// Opens every line of a buffer from `start` on, the last one too if it has no newline.
 ///
 /// All at once, because they are opened where they lie, and the buffer is shared afterwards.
+/// A range of whole lines, and what was read of it.
+type Part = (Range<u64>, OnceLock<(Bytes, Vec<OpenedLine>)>);
+
+/// Reads most of a long range on all cores: finding lines and checking their sums is nearly all of the work, and no line
+/// needs another for it. Returns how far it got; always to the end of a line.
+fn scan_wide(file: &dyn DiskFile, range: Range<u64>, end: u64, into: &mut Assembler) -> std::io::Result<u64> {
+    let mut cuts = vec![range.start];
+    let mut near = range.start;
+    while near + WIDE / 4 <= range.end {
+        near += WIDE / 4;
+        match end_of_line(file, near, end)? {
+            Some(cut) => {
+                cuts.push(cut);
+                near = cut;
+            }
+            None => break,
+        }
+    }
+    let parts: Vec<Part> = cuts.windows(2).map(|cut| (cut[0]..cut[1], OnceLock::new())).collect();
+    let next = AtomicUsize::new(0);
+    let work = || -> std::io::Result<()> {
+        while let Some((part, read)) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let _ = read.set(open_lines(read_range(file, part.start, part.end)?, 0));
+        }
+        Ok(())
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(parts.len());
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..cores).map(|_| scope.spawn(work)).collect();
+        let done = work();
+        others.into_iter().fold(done, |done, other| {
+            done.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })
+    })?;
+    let mut at = range.start;
+    for (part, read) in parts {
+        let Some((buffer, lines)) = read.into_inner().filter(|(buffer, _)| buffer.ends_with(b"\n")) else {
+            break;
+        };
+        for (range, opened) in lines {
+            let offset = part.start + range.start as u64;
+            into.take(buffer.slice(range), opened, offset);
+        }
+        at = part.start + buffer.len() as u64;
+        if at < part.end {
+            break;
+        }
+    }
+    Ok(at)
+}
+
+/// Returns where the line ends that holds this byte, newline included.
+fn end_of_line(file: &dyn DiskFile, from: u64, end: u64) -> std::io::Result<Option<u64>> {
+    let mut at = from;
+    while at < end {
+        let bytes = read_range(file, at, end.min(at + PROBE))?;
+        match memchr::memchr(b'\n', &bytes) {
+            Some(newline) => return Ok(Some(at + newline as u64 + 1)),
+            None if bytes.is_empty() => return Ok(None),
+            None => at += bytes.len() as u64,
+        }
+    }
+    Ok(None)
+}
+
 fn open_lines(mut buffer: Vec<u8>, start: usize) -> (Bytes, Vec<OpenedLine>) {
     let (mut lines, mut start) = (Vec::new(), start);
     while start < buffer.len() {

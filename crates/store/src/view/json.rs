@@ -57,14 +57,14 @@ pub(super) struct Text<'a>(Cow<'a, str>);
 
 impl<'a> Text<'a> {
     pub(super) fn borrowed(bytes: &'a [u8]) -> Self {
-        Self(match str::from_utf8(bytes) {
+        Self(match simdutf8::basic::from_utf8(bytes) {
             Ok(text) => Cow::Borrowed(text),
             Err(_) => Cow::Owned(without_half_pairs(bytes)),
         })
     }
 
     pub(super) fn copied(bytes: &[u8]) -> Self {
-        Self(Cow::Owned(match str::from_utf8(bytes) {
+        Self(Cow::Owned(match simdutf8::basic::from_utf8(bytes) {
             Ok(text) => text.to_owned(),
             Err(_) => without_half_pairs(bytes),
         }))

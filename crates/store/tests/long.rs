@@ -1,0 +1,63 @@
+//! Logs that are long enough to be read on several threads.
+
+use rethread_store::backend::{Backend, Damage, From, LogKey, LogName};
+use rethread_store::{Entry, FileBackend, Line};
+
+use crate::kit::{Home, conversation, run, session_id};
+
+/// Everything that a log says, read in pieces of a size.
+fn read(home: &Home, size: usize) -> (Vec<Line>, Vec<Damage>) {
+    let (backend, log) = (FileBackend::new(home.root()), LogKey::new(session_id("s"), LogName::Messages));
+    let (mut lines, mut damage, mut from) = (Vec::new(), Vec::new(), 0);
+    loop {
+        let mut chunk = run(backend.read(&log, From::Position(from), size)).unwrap();
+        if chunk.next == from {
+            return (lines, damage);
+        }
+        from = chunk.next;
+        lines.append(&mut chunk.lines);
+        damage.append(&mut chunk.damage);
+    }
+}
+
+#[test]
+fn a_long_log_reads_the_same_at_once_and_in_small_pieces_whatever_is_damaged() {
+    let home = Home::new();
+    let store = home.open();
+    let session = conversation(&store, "s", 0);
+    // One line is longer than what a thread reads at a time.
+    let sizes = (0..600).map(|n| if n == 300 { 3 << 20 } else { 100 + n * 7919 % 20_000 });
+    let entries = sizes.enumerate().map(|(n, size)| {
+        Entry::parse(format!(r#"{{"uuid":"u{n}","role":"user","content":"{}"}}"#, "x".repeat(size))).unwrap()
+    });
+    for entry in entries {
+        drop(run(session.append(entry)).unwrap());
+    }
+    store.close().unwrap();
+    let whole = std::fs::read(home.log(session.id())).unwrap();
+    let (middle, third) = (whole.len() / 2, whole.len() / 3);
+    let damages: [(&str, &dyn Fn(&mut Vec<u8>)); 6] = [
+        ("nothing", &|_| {}),
+        ("a flipped bit", &|log| log[middle] ^= 1),
+        ("a run of NUL bytes", &|log| log[third..third + 50_000].fill(0)),
+        ("a line taken out", &|log| {
+            let start = memchr::memchr(b'\n', &log[third..]).unwrap() + third + 1;
+            let end = memchr::memchr(b'\n', &log[start..]).unwrap() + start + 1;
+            log.drain(start..end);
+        }),
+        ("two lines glued", &|log| {
+            let newline = memchr::memchr(b'\n', &log[third..]).unwrap() + third;
+            log.remove(newline);
+        }),
+        ("a cut end", &|log| log.truncate(log.len() - 10)),
+    ];
+    for (what, damage) in damages {
+        let mut log = whole.clone();
+        damage(&mut log);
+        std::fs::write(home.log(session.id()), log).unwrap();
+        let (at_once, in_pieces) = (read(&home, usize::MAX), read(&home, 64 << 10));
+        assert!(at_once.0 == in_pieces.0, "{what}: {} and {}", at_once.0.len(), in_pieces.0.len());
+        assert_eq!(at_once.1, in_pieces.1, "{what}");
+        assert!(at_once.0.len() >= 580, "{what}: {}", at_once.0.len());
+    }
+}
