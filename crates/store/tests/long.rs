@@ -20,6 +20,9 @@ fn read(home: &Home, size: usize) -> (Vec<Line>, Vec<Damage>) {
     }
 }
 
+/// What is done to a log's bytes.
+type Harm<'a> = &'a dyn Fn(&mut Vec<u8>);
+
 #[test]
 fn a_long_log_reads_the_same_at_once_and_in_small_pieces_whatever_is_damaged() {
     let home = Home::new();
@@ -36,7 +39,7 @@ fn a_long_log_reads_the_same_at_once_and_in_small_pieces_whatever_is_damaged() {
     store.close().unwrap();
     let whole = std::fs::read(home.log(session.id())).unwrap();
     let (middle, third) = (whole.len() / 2, whole.len() / 3);
-    let damages: [(&str, &dyn Fn(&mut Vec<u8>)); 6] = [
+    let damages: [(&str, Harm<'_>); 6] = [
         ("nothing", &|_| {}),
         ("a flipped bit", &|log| log[middle] ^= 1),
         ("a run of NUL bytes", &|log| log[third..third + 50_000].fill(0)),
