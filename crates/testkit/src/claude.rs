@@ -113,11 +113,13 @@ impl<'a> Claude<'a> {
     #[track_caller]
     pub fn messages_on_resume(self, id: &str, prompt: &str) -> Vec<Value> {
         let api = self.home.api();
+        // Others may be asking in this home at the same time.
+        let prompt = format!("{prompt} {id}");
         let before = api.requests().len();
-        let ran = self.resume(id).ask(prompt);
+        let ran = self.resume(id).ask(&prompt);
         let asked = api.requests().into_iter().skip(before);
         let sent = asked.map(|request| request.body["messages"].clone());
-        let mut sent = sent.filter(|messages| messages.to_string().contains(prompt));
+        let mut sent = sent.filter(|messages| messages.to_string().contains(&prompt));
         let first = sent.next().unwrap_or_else(|| panic!("nothing was asked: {ran:?}"));
         first.as_array().cloned().unwrap_or_default()
     }

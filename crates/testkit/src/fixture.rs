@@ -52,6 +52,21 @@ impl Fixture {
         Some(Self { name: scenario.name, session, config, sent, home })
     }
 
+    /// Has the CLI resume other bytes under a session id of their own, and returns the messages it sends.
+    pub fn resume_instead(&self, bytes: &[u8]) -> Vec<Value> {
+        let id = self.adopt(bytes);
+        let place = working_directory(&self.home, &self.session);
+        self.home.claude().bypassing().inside(&place).messages_on_resume(&id, PROBE)
+    }
+
+    /// Puts other bytes beside the session's transcript, and returns the id of the session they are.
+    pub fn adopt(&self, bytes: &[u8]) -> String {
+        let id = format!("{:08x}-0000-4000-8000-{:012x}", fastrand::u32(..), fastrand::u64(..) >> 16);
+        let beside = self.home.transcript(&self.session).with_file_name(format!("{id}.jsonl"));
+        fs::write(beside, bytes).unwrap();
+        id
+    }
+
     /// Returns the session's transcript as it was before anything was resumed.
     pub fn transcript(&self) -> PathBuf {
         let there = self.home.transcript(&self.session);

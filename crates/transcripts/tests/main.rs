@@ -1,0 +1,6 @@
+//! One binary, so that the real CLI plays each scenario once.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot begin has failed")]
+
+mod damage;
+mod projection;
+mod resume;
