@@ -87,8 +87,12 @@ impl View<'_> {
         Object::of(&self.json)?.string(name).map(Cow::into_owned)
     }
 
-    /// Returns its id.
+    /// Returns its id; of a prompt that came while a turn ran, the id it was sent under.
     pub fn uuid(&self) -> Option<String> {
+        if self.link.marks.has(Marks::QUEUED) {
+            let source = Object::of(&self.json)?.object("attachment")?.string("source_uuid");
+            return source.map(Cow::into_owned).or_else(|| self.text("uuid"));
+        }
         self.text("uuid")
     }
 

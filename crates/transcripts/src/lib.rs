@@ -3,30 +3,45 @@
 //! Nothing here prints, reads the environment, or writes to Claude Code's folder unless a call says so by its name.
 #![warn(missing_docs)]
 
+mod catalog;
 mod chain;
+mod claude_folder;
 mod entry;
 mod envelope;
 mod error;
+mod facts;
 mod fault;
 mod folder_name;
 mod key;
+mod listing;
+mod live;
 mod message;
 mod node;
 mod object;
 mod parallel;
+mod project;
 mod reader;
 mod recover;
 mod scan;
+mod session;
+mod skim;
+mod subagent;
 mod text;
 mod transcript;
 mod tree;
+mod walk;
 
 pub use chain::Chain;
+pub use claude_folder::{ClaudeFolder, ListOptions};
 pub use entry::{Entry, View};
 pub use error::{Error, Result};
 pub use fault::{Fault, FaultKind};
 pub use folder_name::folder_name;
+pub use listing::Listing;
+pub use live::Live;
 pub use message::{Block, Message, Role};
 pub use node::Span;
 pub use reader::Reader;
+pub use session::{Directory, Health, Session};
+pub use subagent::Subagent;
 pub use transcript::Transcript;

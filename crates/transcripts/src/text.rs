@@ -43,6 +43,12 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
+/// Returns the string that some bytes begin with, whatever follows it.
+pub(crate) fn leading_string(bytes: &[u8]) -> Option<String> {
+    let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<Text<'_>>();
+    values.next()?.ok().map(|Text(text)| text.into_owned())
+}
+
 /// Decodes bytes as Claude Code does: each half pair and each invalid sequence becomes one U+FFFD.
 pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     let Err(_) = str::from_utf8(bytes) else {

@@ -2,5 +2,6 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot begin has failed")]
 
 mod damage;
+mod official;
 mod projection;
 mod resume;
