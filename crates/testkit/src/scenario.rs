@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::claude::Ran;
 use crate::home::Home;
@@ -117,7 +117,7 @@ fn foreground_agent(home: &Home) -> String {
     FIRST.into()
 }
 
-fn without_background(mut call: serde_json::Value) -> serde_json::Value {
+fn without_background(mut call: Value) -> Value {
     call.as_object_mut().unwrap().remove("run_in_background");
     call
 }
@@ -152,10 +152,11 @@ fn resumed(home: &Home) -> String {
 
 fn forked(home: &Home) -> String {
     home.claude().session(FIRST).asked(Prompt::new("Trunk").says("I am the trunk"));
-    let fork = home.claude().resume(FIRST).args(["--fork-session", "--session-id", SECOND]);
-    fork.asked(Prompt::new("Branch").says("I am the branch"));
+    let fork = home.claude().resume(FIRST).args(["--fork-session", "--output-format", "json"]);
+    let ran = fork.asked(Prompt::new("Branch").says("I am the branch"));
     home.claude().resume(FIRST).asked(Prompt::new("More trunk").says("Still the trunk"));
-    SECOND.into()
+    let result: Value = serde_json::from_str(&ran.out).unwrap();
+    result["session_id"].as_str().unwrap().to_owned()
 }
 
 fn resumed_at(home: &Home) -> String {

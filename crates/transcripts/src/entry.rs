@@ -2,13 +2,15 @@
 
 use std::borrow::Cow;
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::chain::Link;
+use crate::envelope::Strict;
 use crate::message::{Block, Role};
 use crate::node::{Kind, Marks, Span};
 use crate::object::Object;
-use crate::text::lossy;
+use crate::text::{Text, lossy};
 
 /// One entry, byte for byte. Typed views are made when they are asked for.
 #[derive(Clone, Copy, Debug)]
@@ -67,49 +69,96 @@ impl<'a> Entry<'a> {
         self.link.marks.has(Marks::BOUNDARY)
     }
 
-    /// Returns its members, decoded as far as they are asked for.
+    /// Returns what it says. Members of unexpected types count as missing.
     pub fn view(&self) -> View<'a> {
-        let json = lossy(self.raw);
-        View { json, link: self.link }
+        let usual: Result<Strict<Usual<'a>>, _> = serde_json::from_slice(self.raw);
+        match usual {
+            Ok(Strict(usual)) => View::of_usual(usual, self.link),
+            Err(_) => View::of_odd(&lossy(self.raw), self.link).unwrap_or_default(),
+        }
+    }
+
+    /// Returns the text of any member of the entry.
+    pub fn text(&self, name: &str) -> Option<String> {
+        Object::of(&lossy(self.raw))?.string(name).map(Cow::into_owned)
     }
 }
 
-/// An entry's members.
-#[derive(Clone, Debug)]
+/// What an entry says.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct View<'a> {
-    json: Cow<'a, str>,
-    link: Link,
+    /// Its id; of a prompt that came while a turn ran, the id it was sent under.
+    pub uuid: Option<Cow<'a, str>>,
+    /// When it was written.
+    pub timestamp: Option<Cow<'a, str>>,
+    /// The model that said it.
+    pub model: Option<Cow<'a, str>>,
+    /// What is said, as it stands: a text, or an array of blocks.
+    pub content: Option<Cow<'a, RawValue>>,
 }
 
 impl View<'_> {
-    /// Returns the text of a member of the entry.
-    pub fn text(&self, name: &str) -> Option<String> {
-        Object::of(&self.json)?.string(name).map(Cow::into_owned)
-    }
-
-    /// Returns its id; of a prompt that came while a turn ran, the id it was sent under.
-    pub fn uuid(&self) -> Option<String> {
-        if self.link.marks.has(Marks::QUEUED) {
-            let source = Object::of(&self.json)?.object("attachment")?.string("source_uuid");
-            return source.map(Cow::into_owned).or_else(|| self.text("uuid"));
-        }
-        self.text("uuid")
-    }
-
     /// Returns the blocks of its content; a text is one block.
     pub fn blocks(&self) -> Vec<Block<'_>> {
-        self.content().map(Block::all_of).unwrap_or_default()
+        self.content.as_deref().map(Block::all_of).unwrap_or_default()
+    }
+}
+
+/// An entry as nearly all are, read in one pass.
+#[derive(Deserialize)]
+struct Usual<'a> {
+    #[serde(borrow)]
+    uuid: Option<Text<'a>>,
+    #[serde(borrow)]
+    timestamp: Option<Text<'a>>,
+    #[serde(borrow)]
+    message: Option<Strict<UsualBody<'a>>>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    attachment: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct UsualBody<'a> {
+    #[serde(borrow)]
+    model: Option<Text<'a>>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+}
+
+impl<'a> View<'a> {
+    fn of_usual(usual: Usual<'a>, link: Link) -> Self {
+        let text = |text: Option<Text<'a>>| text.map(|Text(text)| text);
+        let timestamp = text(usual.timestamp);
+        if link.marks.has(Marks::QUEUED)
+            && let Some(queued) = usual.attachment.and_then(|it| Object::of(it.get()))
+        {
+            let uuid = queued.string("source_uuid").or(text(usual.uuid));
+            return Self { uuid, timestamp, model: None, content: queued.get("prompt").map(Cow::Borrowed) };
+        }
+        let (model, content) = match usual.message {
+            Some(Strict(body)) => (text(body.model), body.content),
+            None => (None, usual.content),
+        };
+        Self { uuid: text(usual.uuid), timestamp, model, content: content.map(Cow::Borrowed) }
     }
 
-    /// Returns its content as it stands: a text, or an array of blocks.
-    pub fn content(&self) -> Option<&RawValue> {
-        let object = Object::of(&self.json)?;
-        if self.link.marks.has(Marks::QUEUED) {
-            return object.object("attachment")?.get("prompt");
-        }
-        match object.object("message") {
-            Some(message) => message.get("content"),
-            None => object.get("content"),
-        }
+    fn of_odd(json: &str, link: Link) -> Option<Self> {
+        let entry = Object::of(json)?;
+        let text = |it: Option<Cow<'_, str>>| it.map(|it| Cow::Owned(it.into_owned()));
+        let queued = entry.object("attachment").filter(|_| link.marks.has(Marks::QUEUED));
+        let (body, name) = match (&queued, entry.object("message")) {
+            (Some(_), _) => (queued, "prompt"),
+            (None, message) => (message, "content"),
+        };
+        let body = body.as_ref().unwrap_or(&entry);
+        Some(Self {
+            uuid: text(body.string("source_uuid").or_else(|| entry.string("uuid"))),
+            timestamp: text(entry.string("timestamp")),
+            model: text(body.string("model")),
+            content: body.get(name).map(|content| Cow::Owned(content.to_owned())),
+        })
     }
 }

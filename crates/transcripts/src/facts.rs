@@ -165,7 +165,7 @@ impl Opening {
         self.root = self.root.take().or(own(line.uuid).filter(|_| is_chained));
         self.cwd = self.cwd.take().or(own(line.cwd));
         self.began_at = self.began_at.take().or(own(line.timestamp));
-        self.branch = self.branch.take().or(own(line.git_branch));
+        self.branch = self.branch.take().or(own(line.git_branch).filter(|branch| !branch.is_empty()));
         self.version = self.version.take().or(own(line.version));
         self.worktree_of =
             self.worktree_of.take().or(line.worktree_session.and_then(|it| own(it.original_cwd)));

@@ -1,9 +1,10 @@
 //! An entry's id, small enough to have a hundred thousand of them at hand.
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 /// What an entry is known by: its UUID as a number. Claude Code takes any text as a uuid; others are hashed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Key(pub(crate) u128);
 
 impl Key {

@@ -5,6 +5,7 @@
 
 mod catalog;
 mod chain;
+mod chain_index;
 mod claude_folder;
 mod entry;
 mod envelope;
@@ -12,6 +13,7 @@ mod error;
 mod facts;
 mod fault;
 mod folder_name;
+mod history;
 mod key;
 mod listing;
 mod live;
@@ -37,6 +39,7 @@ pub use entry::{Entry, View};
 pub use error::{Error, Result};
 pub use fault::{Fault, FaultKind};
 pub use folder_name::folder_name;
+pub use history::History;
 pub use listing::Listing;
 pub use live::Live;
 pub use message::{Block, Message, Role};

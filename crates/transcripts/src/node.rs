@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::envelope::{Content, Envelope};
 use crate::key::Key;
@@ -38,6 +38,11 @@ impl Kind {
             "progress" => Kind::Progress,
             _ => return None,
         })
+    }
+
+    pub(crate) fn numbered(number: u8) -> Option<Self> {
+        let kinds = [Kind::User, Kind::Assistant, Kind::System, Kind::Attachment, Kind::Progress];
+        kinds.into_iter().find(|kind| *kind as u8 == number)
     }
 }
 
@@ -125,7 +130,7 @@ fn hash(text: &str) -> u64 {
 }
 
 /// What a compaction kept word for word, although it stands before the boundary.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Compaction {
     pub(crate) boundary: Key,
     /// What the kept entries follow.
@@ -134,7 +139,7 @@ pub(crate) struct Compaction {
 }
 
 /// Which entries were kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kept {
     /// These, one after the other.
     Listed(Vec<Key>),

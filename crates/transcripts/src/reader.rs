@@ -1,5 +1,6 @@
 //! The bytes of entries, read a megabyte at a time.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::chain::{Chain, Link};
 use crate::entry::Entry;
 use crate::error::{Error, Result};
+use crate::message::Message;
 use crate::node::Span;
 
 /// How much is read at once, as long as entries follow each other closely.
@@ -44,6 +46,27 @@ impl<'a> Reader<'a> {
             Err(error) => Err(Error::io("read", self.path)(error)),
         })
     }
+}
+
+/// Returns the messages of a chain that holds messages only, each whole, however many lines it is on.
+pub(crate) fn collect(mut reader: Reader<'_>, chain: &Chain) -> Result<Vec<Message>> {
+    let mut messages: Vec<Message> = Vec::new();
+    let mut before: Option<Link> = None;
+    for link in &chain.links {
+        let Some(entry) = reader.next().transpose()? else { break };
+        let (view, role) = (entry.view(), entry.role());
+        let Some(content) = view.content else { continue };
+        let uuid = view.uuid.map(Cow::into_owned);
+        match messages.last_mut().filter(|_| before.is_some_and(|before| link.continues(before))) {
+            Some(message) => message.extend(&content, uuid),
+            None => {
+                let timestamp = view.timestamp.map(Cow::into_owned);
+                messages.push(Message { role, content: content.into_owned(), timestamp, uuid });
+            }
+        }
+        before = Some(*link);
+    }
+    Ok(messages)
 }
 
 /// A part of a file.

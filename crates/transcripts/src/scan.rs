@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::thread;
 
 use memchr::memchr_iter;
+use serde::{Deserialize, Serialize};
 
 use crate::envelope::Envelope;
 use crate::fault::{Fault, FaultKind};
@@ -36,7 +37,7 @@ pub(crate) struct Scan {
 }
 
 /// Where the last line ends that has its newline: from here on a file is to be read again when it grew.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Settled {
     pub(crate) offset: u64,
     // How much had been found by then.

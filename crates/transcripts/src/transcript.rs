@@ -10,7 +10,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::key::Key;
 use crate::message::Message;
 use crate::parallel::with_parallels;
-use crate::reader::Reader;
+use crate::reader::{Reader, collect};
 use crate::scan::Scan;
 use crate::tree::{Place, Tree};
 
@@ -74,7 +74,7 @@ impl Transcript {
 
     /// Returns the conversation that Claude Code would resume.
     pub fn active(&self) -> Chain {
-        self.tree.active_leaf(self.scan.leaf).map_or_else(Chain::default, |leaf| self.chain(leaf))
+        active(&self.tree, &self.scan)
     }
 
     /// Returns the conversation that ends with an entry, on whichever branch that is.
@@ -101,8 +101,7 @@ impl Transcript {
     }
 
     fn chain(&self, leaf: Place) -> Chain {
-        let places = with_parallels(&self.tree, self.tree.trunk(leaf));
-        Chain { links: places.into_iter().map(|place| Link::from(&self.tree.nodes[place])).collect() }
+        chain(&self.tree, leaf)
     }
 
     /// Returns a reader of a chain's entries.
@@ -113,35 +112,19 @@ impl Transcript {
     /// Returns the messages of a chain, each whole, without what the program put in between.
     pub fn messages(&self, chain: &Chain) -> Result<Vec<Message>> {
         let chain = chain.messages();
-        let mut messages: Vec<Message> = Vec::new();
-        let mut before: Option<Link> = None;
-        let mut reader = self.read(&chain);
-        for link in &chain.links {
-            let Some(entry) = reader.next().transpose()? else { break };
-            let (view, role) = (entry.view(), entry.role());
-            let Some(content) = view.content() else { continue };
-            match messages.last_mut().filter(|_| before.is_some_and(|before| link.continues(before))) {
-                Some(message) => message.extend(content, view.uuid()),
-                None => {
-                    let (timestamp, uuid) = (view.text("timestamp"), view.uuid());
-                    messages.push(Message { role, content: content.to_owned(), timestamp, uuid });
-                }
-            }
-            before = Some(*link);
-        }
-        Ok(messages)
+        collect(self.read(&chain), &chain)
     }
 
     /// Returns everything that is not as Claude Code writes it, in the order of the file.
     pub fn faults(&self) -> Vec<Fault> {
         let mut faults = self.scan.faults.clone();
-        let name = |place: Place| self.envelope(place, |entry| entry.view().uuid()).unwrap_or_default();
+        let name = |place: Place| self.envelope(place, |entry| entry.text("uuid")).unwrap_or_default();
         for node in &self.tree.doubled {
-            let uuid = self.envelope_of(Link::from(node), |entry| entry.view().uuid()).unwrap_or_default();
+            let uuid = self.envelope_of(Link::from(node), |entry| entry.text("uuid")).unwrap_or_default();
             faults.push(fault(Link::from(node), FaultKind::DuplicateUuid { uuid }));
         }
         for &place in &self.tree.bridged {
-            let parent = self.envelope(place, |entry| entry.view().text("parentUuid")).unwrap_or_default();
+            let parent = self.envelope(place, |entry| entry.text("parentUuid")).unwrap_or_default();
             let kind = FaultKind::DanglingParent { uuid: name(place), parent };
             faults.push(fault(Link::from(&self.tree.nodes[place]), kind));
         }
@@ -170,6 +153,16 @@ impl Transcript {
         let mut reader = self.read(&chain);
         reader.next()?.ok().and_then(of)
     }
+}
+
+/// Returns the conversation that Claude Code would resume.
+pub(crate) fn active(tree: &Tree, scan: &Scan) -> Chain {
+    tree.active_leaf(scan.leaf).map_or_else(Chain::default, |leaf| chain(tree, leaf))
+}
+
+fn chain(tree: &Tree, leaf: Place) -> Chain {
+    let places = with_parallels(tree, tree.trunk(leaf));
+    Chain { links: places.into_iter().map(|place| Link::from(&tree.nodes[place])).collect() }
 }
 
 fn fault(link: Link, kind: FaultKind) -> Fault {

@@ -71,8 +71,8 @@ fn messages(path: &Path) -> Vec<Value> {
     let mut messages = Vec::new();
     while let Some(entry) = reader.next() {
         let (role, view) = (entry.as_ref().unwrap().role(), entry.unwrap().view());
-        let content: Value = serde_json::from_str(view.content().unwrap().get()).unwrap();
-        messages.push(json!([role.to_string(), view.uuid(), view.text("timestamp"), content]));
+        let content: Value = serde_json::from_str(view.content.unwrap().get()).unwrap();
+        messages.push(json!([role.to_string(), view.uuid, view.timestamp, content]));
     }
     messages
 }

@@ -4,7 +4,7 @@
 //! Left out, on both sides: what the program puts in between (reminders, attachments, messages of the role `system`),
 //! answers that no model gave, notifications of background tasks, and calls without an answer, which the CLI does not
 //! send. What it sends only to close a turn that was cut off (`No response requested.`, `[Tool call interrupted…`) is
-//! left out of the request. White space at the end of a text does not count: the CLI adds some.
+//! left out of the request, and so are API errors, which old versions send. White space at the end of a text does not count: the CLI adds some.
 
 use std::collections::HashSet;
 
@@ -57,7 +57,7 @@ pub(crate) fn of_request(messages: &[Value]) -> Vec<Said> {
         for block in blocks {
             let text = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
             said.extend(match &*text("type") {
-                "text" if role == "system" => queued(&text("text")),
+                "text" if queued(&text("text")).is_some() => queued(&text("text")),
                 _ if role == "system" => None,
                 "text" => text_of(role, &text("text")),
                 "thinking" => Some(Said::Thought(text("thinking"))),
@@ -66,6 +66,10 @@ pub(crate) fn of_request(messages: &[Value]) -> Vec<Said> {
                 "tool_result" => Some(Said::Answer(text("tool_use_id"))),
                 _ => Some(Said::Image),
             });
+            // Some versions put what was sent meanwhile behind a tool's answer.
+            if let Some((_, reminder)) = text("content").split_once("\n\n<system-reminder>\n") {
+                said.extend(queued(reminder));
+            }
         }
     }
     paired(said)
@@ -74,13 +78,15 @@ pub(crate) fn of_request(messages: &[Value]) -> Vec<Said> {
 fn text_of(role: &str, text: &str) -> Option<Said> {
     let program = ["<system-reminder>", "<task-notification>"];
     let is_program = program.iter().any(|begin| text.starts_with(begin));
-    let is_closing = role == "assistant" && text == "No response requested.";
+    let is_closing =
+        role == "assistant" && (text == "No response requested." || text.starts_with("API Error:"));
     (!is_program && !is_closing && !text.starts_with(PROBE))
         .then(|| Said::Text(role.to_owned(), text.trim_end().to_owned()))
 }
 
-/// Returns the prompt that a message of the role `system` tells of.
+/// Returns the prompt that a message of the role `system`, or a reminder of an older version, tells of.
 fn queued(text: &str) -> Option<Said> {
+    let text = text.strip_prefix("<system-reminder>\n").unwrap_or(text);
     let text = text.strip_prefix("The user sent a new message while you were working:\n")?;
     let (prompt, _) = text.split_once("\n\n")?;
     Some(Said::Text("user".into(), prompt.to_owned()))
