@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
 
 mod damage;
+mod discovery;
 mod history;
 mod official;
 mod projection;
