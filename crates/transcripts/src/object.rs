@@ -38,6 +38,11 @@ impl<'a> Object<'a> {
     pub(crate) fn object(&self, name: &str) -> Option<Object<'a>> {
         self.get(name).and_then(|value| Object::of(value.get()))
     }
+
+    /// Returns every member, in order.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), *value))
+    }
 }
 
 impl<'de> Deserialize<'de> for Object<'de> {

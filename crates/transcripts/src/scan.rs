@@ -6,17 +6,15 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::thread;
 
-use memchr::memchr_iter;
 use serde::{Deserialize, Serialize};
 
 use crate::envelope::Envelope;
 use crate::fault::{Fault, FaultKind};
 use crate::key::Key;
+use crate::lines::each_line;
 use crate::node::{Compaction, Marks, Node, Span};
 use crate::recover::remains;
 
-/// How much is read at once.
-const CHUNK: usize = 1 << 20;
 /// From which size on two threads are faster than one.
 const SHARED: u64 = 4 << 20;
 /// What some editors put before everything else.
@@ -97,34 +95,17 @@ impl Scan {
         self.entries += later.entries;
     }
 
-    /// Reads the lines that begin within a range; the last of the file may lack its newline.
+    /// Reads the lines that begin within a range, the end of which is the beginning of a line or the end of the file.
     fn read(&mut self, file: &File, range: Range<u64>, length: u64) -> io::Result<()> {
-        let mut buffer = vec![0; CHUNK.min((range.end - range.start) as usize)];
-        // What the buffer holds begins here, and this much of it is filled.
-        let (mut begins, mut filled) = (range.start, 0);
-        loop {
-            let wanted = (range.end - begins - filled as u64).min((buffer.len() - filled) as u64) as usize;
-            let read = file.read_at(&mut buffer[filled..filled + wanted], begins + filled as u64)?;
-            filled += read;
-            let mut line = 0;
-            for newline in memchr_iter(b'\n', &buffer[..filled]) {
-                self.line(begins + line as u64, &buffer[line..newline], true);
-                line = newline + 1;
+        each_line(file, range.start, range.end, |offset, line, is_ended| {
+            // A line without an end in the middle of the file is one that the file was cut at just now.
+            if is_ended || range.end == length {
+                self.line(offset, line, is_ended);
             }
-            let is_over = read == 0 || begins + filled as u64 >= range.end;
-            self.settle(begins + line as u64);
-            if is_over {
-                if line < filled && begins + filled as u64 >= length {
-                    self.line(begins + line as u64, &buffer[line..filled], false);
-                }
-                return Ok(());
+            if is_ended {
+                self.settle(offset + line.len() as u64 + 1);
             }
-            buffer.copy_within(line..filled, 0);
-            (begins, filled) = (begins + line as u64, filled - line);
-            if filled == buffer.len() {
-                buffer.resize(buffer.len() * 2, 0);
-            }
-        }
+        })
     }
 
     fn settle(&mut self, offset: u64) {

@@ -115,6 +115,18 @@ impl Transcript {
         collect(self.read(&chain), &chain)
     }
 
+    /// Returns what entries really follow, where that is something else than they say: by their places.
+    pub(crate) fn mended_parents(&self) -> Vec<(u64, Option<String>)> {
+        let cycle = self.tree.active_leaf(self.scan.leaf).and_then(|leaf| self.tree.trunk(leaf).cycle);
+        let mended = self.tree.bridged.iter().copied().chain(cycle);
+        let parent = |place: Place| match Some(place) == cycle {
+            true => place.checked_sub(1),
+            false => self.tree.parent(place),
+        };
+        let name = |place: Place| self.envelope(place, |entry| entry.text("uuid"));
+        mended.map(|place| (self.tree.nodes[place].span.offset, parent(place).and_then(name))).collect()
+    }
+
     /// Returns everything that is not as Claude Code writes it, in the order of the file.
     pub fn faults(&self) -> Vec<Fault> {
         let mut faults = self.scan.faults.clone();

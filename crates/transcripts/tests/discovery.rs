@@ -101,7 +101,7 @@ fn made_up(count: usize) -> tempfile::TempDir {
             "parentUuid": null, "type": "user", "uuid": format!("u{number}"), "cwd": "/nonexistent/p",
             "timestamp": "2026-02-09T10:00:00.000Z", "message": { "role": "user", "content": format!("Prompt {number}") },
         });
-        write(&project, number, &format!("{prompt}\n"));
+        write(&project, number, format!("{prompt}\n"));
     }
     folder
 }
@@ -134,7 +134,8 @@ fn no_damage_keeps_a_session_out_of_the_list() {
     fs::write(project.join("agent-1.jsonl"), &whole).unwrap();
     let sessions = list(folder.path());
     let health: Vec<_> = sessions.iter().map(|it| (it.session_id.clone(), it.health)).collect();
-    let expected = [(4, Health::Sound), (3, Health::Torn), (2, Health::Garbage), (1, Health::Empty), (0, Health::Sound)];
+    let expected =
+        [(4, Health::Sound), (3, Health::Torn), (2, Health::Garbage), (1, Health::Empty), (0, Health::Sound)];
     assert_eq!(health, expected.map(|(number, health)| (id(number), health)));
     assert_eq!(sessions[4].directory, Directory::Vanished);
     assert_eq!(sessions[4].project.as_deref(), Some(Path::new("/nonexistent/p")));
