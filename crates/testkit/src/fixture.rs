@@ -41,6 +41,11 @@ impl Fixture {
         Self::all().iter().find(|fixture| fixture.name == name)
     }
 
+    /// Plays one scenario, for a test that needs no other; `None` where there is no CLI.
+    pub fn play_named(name: &str) -> Option<Self> {
+        SCENARIOS.iter().find(|scenario| scenario.name == name).and_then(Self::play)
+    }
+
     /// Plays a scenario.
     fn play(scenario: &Scenario) -> Option<Self> {
         let home = Home::new()?;

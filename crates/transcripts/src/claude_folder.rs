@@ -126,6 +126,16 @@ impl ClaudeFolder {
         Ok(counted)
     }
 
+    /// Returns the ids of all sessions, in no order. No file is opened.
+    pub fn ids(&self) -> Vec<String> {
+        let folders = fs::read_dir(self.projects()).into_iter().flatten().flatten();
+        let entries = folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten().flatten());
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names
+            .filter_map(|name| name.strip_suffix(".jsonl").filter(|id| is_uuid(id)).map(str::to_owned))
+            .collect()
+    }
+
     /// Finds a session's file by its id.
     pub fn find(&self, session: &str) -> Result<PathBuf> {
         let not_found = || Error::SessionNotFound(session.to_owned());
