@@ -14,7 +14,7 @@ use crate::failure::Failure;
 
 pub(crate) use export::export;
 pub(crate) use import::import;
-pub(crate) use show::{Form, Part, find_entry, show};
+pub(crate) use show::{Form, Part, find_entry, show, tail};
 pub(crate) use table::{Item, table};
 
 /// Claude Code's folder, and what belongs to it elsewhere.

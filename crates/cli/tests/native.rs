@@ -1,6 +1,9 @@
 //! Claude Code's own sessions on the command line: found, shown, changed when asked, carried to the store and back.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
+
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Command;
 
 use rethread_testkit::{Fixture, Home as RealHome, PROBE};
@@ -131,6 +134,25 @@ fn an_import_adds_what_is_new_and_nothing_twice() {
     assert_eq!(home.answer(&["show", &format!("stored:{TWO}"), "--json"]), more);
     let listed = home.answer(&["list", "--stored", "--json"]);
     assert_eq!(listed.lines().count(), 2);
+}
+
+#[test]
+fn tail_shows_what_was_said_last_and_then_what_comes() {
+    let home = home();
+    let file = home.path().join(".claude/projects/-work-two").join(format!("{TWO}.jsonl"));
+    let mut child = home.start(&["tail", TWO, "-n", "1", "--json"]);
+    let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Value>(&out.next().unwrap().unwrap()).unwrap()["uuid"].clone();
+    let uuid = |number: usize| Value::from(format!("aaaaaaaa-0000-4000-8000-{number:012}"));
+    assert_eq!(next(), uuid(1));
+    let more = turn(1, "/work/two").concat();
+    let (half, rest) = more.split_at(100);
+    for part in [half, rest] {
+        fs::OpenOptions::new().append(true).open(&file).unwrap().write_all(part.as_bytes()).unwrap();
+    }
+    assert_eq!([next(), next()], [uuid(2), uuid(3)]);
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

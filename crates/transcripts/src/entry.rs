@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::chain::Link;
-use crate::envelope::Strict;
+use crate::envelope::{Envelope, Strict};
 use crate::message::{Block, Role};
-use crate::node::{Kind, Marks, Span};
+use crate::node::{Kind, Marks, Node, Span};
 use crate::object::Object;
 use crate::text::{Text, lossy};
 
@@ -22,6 +22,12 @@ pub struct Entry<'a> {
 impl<'a> Entry<'a> {
     pub(crate) fn new(raw: &'a [u8], link: Link) -> Self {
         Self { raw, link }
+    }
+
+    /// Looks at a line that a [`Watch`](crate::Watch) delivered; `None` if it is no part of a conversation.
+    pub fn of(raw: &'a [u8], span: Span) -> Option<Self> {
+        let node = Node::of(&Envelope::of(raw)?, span)?;
+        Some(Self::new(raw, Link::from(&node)))
     }
 
     /// Returns the line as it stands in the file, without its newline.

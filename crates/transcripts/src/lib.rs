@@ -37,6 +37,7 @@ mod transcript;
 mod trash;
 mod tree;
 mod walk;
+mod watch;
 
 pub use chain::Chain;
 pub use change::Shelf;
@@ -56,3 +57,4 @@ pub use session::{Directory, Health, Session};
 pub use subagent::Subagent;
 pub use transcript::Transcript;
 pub use trash::Trashed;
+pub use watch::{Change, Event, From, Means, Watch};

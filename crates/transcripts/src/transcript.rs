@@ -72,6 +72,11 @@ impl Transcript {
         self.length
     }
 
+    /// Returns where its last whole line ends: where to [`follow`](crate::From::Offset) it from.
+    pub fn settled(&self) -> u64 {
+        self.scan.settled.offset
+    }
+
     /// Returns the conversation that Claude Code would resume.
     pub fn active(&self) -> Chain {
         active(&self.tree, &self.scan)

@@ -8,3 +8,4 @@ mod history;
 mod official;
 mod projection;
 mod resume;
+mod watch;

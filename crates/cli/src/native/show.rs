@@ -1,6 +1,6 @@
 //! A conversation of Claude Code's own, for people and for programs.
 
-use rethread_transcripts::{Chain, Entry, Transcript};
+use rethread_transcripts::{Chain, Entry, Event, From, Means, Transcript, Watch};
 use serde_json::Value;
 
 use crate::context::Context;
@@ -8,7 +8,7 @@ use crate::conversation::Conversation;
 use crate::failure::{Done, Failure};
 use crate::named::ambiguous;
 use crate::text::one_line;
-use crate::ui::{Tone, Ui};
+use crate::ui::{Answer, Tone, Ui};
 
 /// How many lines of a change are shown.
 const DIFF: usize = 12;
@@ -89,6 +89,53 @@ pub(crate) fn find_entry(transcript: &Transcript, typed: &str) -> Result<String,
             Failure::from,
         )),
         count => Err(ambiguous("entries", typed, found.into_iter(), count)),
+    }
+}
+
+/// Shows the last messages of a session, and then each one that comes.
+pub(crate) fn tail(
+    id: &str,
+    before: usize,
+    answer: Answer,
+    context: &Context,
+    ui: &mut Ui,
+) -> Result<Done, Failure> {
+    let transcript = Transcript::open(context.native.claude()?.find(id)?)?;
+    let chain = transcript.active().messages().last(before);
+    let conversation = Conversation::new(ui.cut());
+    let mut reader = transcript.read(&chain);
+    while let Some(entry) = reader.next().transpose()? {
+        follow_up(&entry, answer, &conversation, ui)?;
+    }
+    ui.flush()?;
+    let (send, changes) = std::sync::mpsc::channel();
+    let take = move |change| drop(send.send(change));
+    let _watch = Watch::one(transcript.path(), From::Offset(transcript.settled()), Means::Best, take)?;
+    while let Ok(change) = changes.recv() {
+        match change.event {
+            Event::Added { span, raw } => {
+                if let Some(entry) = Entry::of(&raw, span) {
+                    follow_up(&entry, answer, &conversation, ui)?;
+                }
+            }
+            Event::Restarted => ui.warn("the transcript was replaced; it begins anew"),
+            Event::Removed => ui.warn("the transcript is gone; waiting for it to come back"),
+        }
+        ui.flush()?;
+    }
+    Ok(Done::Fully)
+}
+
+fn follow_up(
+    entry: &Entry<'_>,
+    answer: Answer,
+    conversation: &Conversation,
+    ui: &mut Ui,
+) -> Result<(), Failure> {
+    match answer {
+        Answer::Json => ui.data(entry.raw()),
+        Answer::Text if entry.is_message() => ui.lines(&lines(conversation, entry)),
+        Answer::Text => Ok(()),
     }
 }
 
