@@ -58,6 +58,29 @@ impl Sdk {
     }
 }
 
+/// The official agent SDK for Python.
+#[derive(Clone, Debug)]
+pub struct PythonSdk {
+    folder: PathBuf,
+}
+
+impl PythonSdk {
+    /// Returns the SDK, installed if need be; `None` where that is impossible.
+    pub fn find() -> Option<&'static Self> {
+        static FOUND: LazyLock<Option<PythonSdk>> =
+            LazyLock::new(|| Some(PythonSdk { folder: setup(&["agent-sdk-python"])? }));
+        FOUND.as_ref()
+    }
+
+    /// Returns a command that runs a program with the SDK at hand, for a Claude configuration folder.
+    pub fn command(&self, config: &Path, program: &str) -> Command {
+        let mut command = Command::new("python3");
+        command.args(["-c", program]).env("PYTHONPATH", &self.folder);
+        command.env_remove("ANTHROPIC_API_KEY").env("HOME", config).env("CLAUDE_CONFIG_DIR", config);
+        command
+    }
+}
+
 /// Has `scripts/setup` install something, and returns the folder it is in.
 fn setup(words: &[&str]) -> Option<PathBuf> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/setup");

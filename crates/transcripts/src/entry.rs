@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::blocks::Blocks;
 use crate::chain::Link;
 use crate::envelope::{Envelope, Strict};
 use crate::message::{Block, Role};
@@ -84,6 +85,24 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// Returns what it says with its blocks, all in one pass.
+    pub fn typed(&self) -> Typed<'a> {
+        if !self.link.marks.has(Marks::QUEUED)
+            && let Ok(Strict(line)) = serde_json::from_slice::<Strict<TypedLine<'a>>>(self.raw)
+            && let Some(Strict(body)) = line.message
+        {
+            let text = |text: Option<Text<'a>>| text.map(|Text(text)| text);
+            let (uuid, timestamp, model) = (text(line.uuid), text(line.timestamp), text(body.model));
+            return Typed {
+                uuid,
+                timestamp,
+                model,
+                blocks: body.content.map(|Blocks(it)| it).unwrap_or_default(),
+            };
+        }
+        Typed::of_odd(self.view())
+    }
+
     /// Returns the text of any member of the entry.
     pub fn text(&self, name: &str) -> Option<String> {
         Object::of(&lossy(self.raw))?.string(name).map(Cow::into_owned)
@@ -109,6 +128,50 @@ impl View<'_> {
     pub fn blocks(&self) -> Vec<Block<'_>> {
         self.content.as_deref().map(Block::all_of).unwrap_or_default()
     }
+}
+
+/// What an entry says, with its blocks.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Typed<'a> {
+    /// Its id.
+    pub uuid: Option<Cow<'a, str>>,
+    /// When it was written.
+    pub timestamp: Option<Cow<'a, str>>,
+    /// The model that said it.
+    pub model: Option<Cow<'a, str>>,
+    /// The blocks of its content; a text is one block.
+    pub blocks: Vec<Block<'a>>,
+}
+
+impl<'a> Typed<'a> {
+    fn of_odd(view: View<'a>) -> Self {
+        let View { uuid, timestamp, model, content } = view;
+        let blocks = match content {
+            Some(Cow::Borrowed(content)) => Block::all_of(content),
+            Some(Cow::Owned(content)) => Block::all_of(&content).into_iter().map(Block::into_owned).collect(),
+            None => Vec::new(),
+        };
+        Self { uuid, timestamp, model, blocks }
+    }
+}
+
+#[derive(Deserialize)]
+struct TypedLine<'a> {
+    #[serde(borrow)]
+    uuid: Option<Text<'a>>,
+    #[serde(borrow)]
+    timestamp: Option<Text<'a>>,
+    #[serde(borrow)]
+    message: Option<Strict<TypedBody<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct TypedBody<'a> {
+    #[serde(borrow)]
+    model: Option<Text<'a>>,
+    #[serde(borrow)]
+    content: Option<Blocks<'a>>,
 }
 
 /// An entry as nearly all are, read in one pass.

@@ -3,6 +3,7 @@
 //! Nothing here prints, reads the environment, or writes to Claude Code's folder unless a call says so by its name.
 #![warn(missing_docs)]
 
+mod blocks;
 mod catalog;
 mod chain;
 mod chain_index;
@@ -43,7 +44,7 @@ pub use chain::Chain;
 pub use change::Shelf;
 pub use claude_folder::{ClaudeFolder, ListOptions};
 pub use copy::{NativeFork, Written};
-pub use entry::{Entry, View};
+pub use entry::{Entry, Typed, View};
 pub use error::{Error, Result};
 pub use fault::{Fault, FaultKind};
 pub use folder_name::folder_name;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde::ser::Serializer;
 use serde_json::value::RawValue;
 
+use crate::blocks::Blocks;
 use crate::object::Object;
 use crate::text::Text;
 
@@ -88,25 +89,29 @@ pub enum Block<'a> {
         /// The tool's name.
         name: Cow<'a, str>,
         /// What it is called with.
-        input: &'a RawValue,
+        input: Cow<'a, RawValue>,
     },
     /// What a tool answered.
     ToolResult {
         /// The call's id.
         tool_use_id: Cow<'a, str>,
         /// A text, or an array of blocks.
-        content: &'a RawValue,
+        content: Cow<'a, RawValue>,
         /// It failed, or was denied.
         is_error: bool,
     },
     /// Anything else, as it stands: images, documents, and what is new.
-    Other(&'a RawValue),
+    Other(Cow<'a, RawValue>),
 }
 
 impl<'a> Block<'a> {
     /// Returns the blocks of a content.
     pub fn all_of(content: &'a RawValue) -> Vec<Self> {
         let json = content.get();
+        if let Ok(Blocks(blocks)) = serde_json::from_str(json) {
+            return blocks;
+        }
+        // Something is odd about one of them; the others are read all the same.
         match json.as_bytes().first() {
             Some(b'"') => serde_json::from_str::<Text<'a>>(json)
                 .map(|Text(it)| vec![Block::Text(it)])
@@ -119,8 +124,25 @@ impl<'a> Block<'a> {
         }
     }
 
+    /// Returns the same block, borrowing nothing.
+    pub fn into_owned(self) -> Block<'static> {
+        let text = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        let raw = |raw: Cow<'_, RawValue>| Cow::Owned(raw.into_owned());
+        match self {
+            Block::Text(it) => Block::Text(text(it)),
+            Block::Thinking(it) => Block::Thinking(text(it)),
+            Block::ToolUse { id, name, input } => {
+                Block::ToolUse { id: text(id), name: text(name), input: raw(input) }
+            }
+            Block::ToolResult { tool_use_id, content, is_error } => {
+                Block::ToolResult { tool_use_id: text(tool_use_id), content: raw(content), is_error }
+            }
+            Block::Other(it) => Block::Other(raw(it)),
+        }
+    }
+
     fn of(value: &'a RawValue) -> Self {
-        Self::known(value).unwrap_or(Block::Other(value))
+        Self::known(value).unwrap_or(Block::Other(Cow::Borrowed(value)))
     }
 
     fn known(value: &'a RawValue) -> Option<Self> {
@@ -131,11 +153,11 @@ impl<'a> Block<'a> {
             "tool_use" => Block::ToolUse {
                 id: object.string("id")?,
                 name: object.string("name")?,
-                input: object.get("input").unwrap_or(RawValue::NULL),
+                input: Cow::Borrowed(object.get("input").unwrap_or(RawValue::NULL)),
             },
             "tool_result" => Block::ToolResult {
                 tool_use_id: object.string("tool_use_id")?,
-                content: object.get("content").unwrap_or(RawValue::NULL),
+                content: Cow::Borrowed(object.get("content").unwrap_or(RawValue::NULL)),
                 is_error: object.get("is_error").is_some_and(|it| it.get() == "true"),
             },
             _ => return None,
