@@ -8,6 +8,7 @@ mod catalog;
 mod chain;
 mod chain_index;
 mod change;
+mod checkpoint;
 mod claude_folder;
 mod copy;
 mod entry;
@@ -42,6 +43,7 @@ mod watch;
 
 pub use chain::Chain;
 pub use change::Shelf;
+pub use checkpoint::{FileDifference, KeptFile, NativeCheckpoint};
 pub use claude_folder::{ClaudeFolder, ListOptions};
 pub use copy::{NativeFork, Written};
 pub use entry::{Entry, Typed, View};

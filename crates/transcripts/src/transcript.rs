@@ -12,6 +12,7 @@ use crate::message::Message;
 use crate::parallel::with_parallels;
 use crate::reader::{Reader, collect};
 use crate::scan::Scan;
+use crate::session::folder_of;
 use crate::tree::{Place, Tree};
 
 /// A transcript as it was when it was opened or refreshed last.
@@ -118,6 +119,25 @@ impl Transcript {
     pub fn messages(&self, chain: &Chain) -> Result<Vec<Message>> {
         let chain = chain.messages();
         collect(self.read(&chain), &chain)
+    }
+
+    /// Returns where the output of a tool is that was too large for its entry; `None` if the entry has all of it.
+    pub fn persisted_output(&self, entry: &Entry<'_>) -> Option<PathBuf> {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Line {
+            tool_use_result: Output,
+        }
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Output {
+            persisted_output_path: PathBuf,
+        }
+        let line: Line = serde_json::from_slice(entry.raw()).ok()?;
+        let path = line.tool_use_result.persisted_output_path;
+        // Where Claude Code's folder was moved, the output moved with it.
+        let beside = folder_of(&self.path).join("tool-results").join(path.file_name()?);
+        Some(if beside.is_file() { beside } else { path })
     }
 
     /// Returns what entries really follow, where that is something else than they say: by their places.
