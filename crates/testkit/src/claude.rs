@@ -117,11 +117,13 @@ impl<'a> Claude<'a> {
         let prompt = format!("{prompt} {id}");
         let before = api.requests().len();
         let ran = self.resume(id).ask(&prompt);
-        let asked = api.requests().into_iter().skip(before);
+        let asked = api.requests().into_iter().skip(before).collect::<Vec<_>>().into_iter();
         let sent = asked.map(|request| request.body["messages"].clone());
-        let mut sent = sent.filter(|messages| messages.to_string().contains(&prompt));
-        let first = sent.next().unwrap_or_else(|| panic!("nothing was asked: {ran:?}"));
-        first.as_array().cloned().unwrap_or_default()
+        let sent = sent.filter(|messages| messages.to_string().contains(&prompt));
+        let sent = sent.filter_map(|messages| messages.as_array().cloned());
+        // Some versions also ask what a prompt is about, without what came before it.
+        let whole = sent.rev().max_by_key(Vec::len);
+        whole.unwrap_or_else(|| panic!("nothing was asked: {ran:?}"))
     }
 }
 

@@ -12,12 +12,16 @@ use crate::skim::Skim;
 use crate::walk::State;
 
 /// Changes with everything that is kept, and with what it means.
-const FORMAT: &str = "{\"rethread transcripts\":1}";
+const FORMAT: &str = "{\"rethread transcripts\":2}";
+
+/// About how many bytes a record has at least.
+const SHORTEST: usize = 256;
 
 /// Everything that was learnt, by the sessions' files.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
-    pub(crate) records: HashMap<String, Record>,
+    /// Boxed, because they are moved a lot.
+    pub(crate) records: HashMap<String, Box<Record>>,
 }
 
 /// What was learnt of one session.
@@ -34,7 +38,7 @@ pub(crate) struct Record {
     pub(crate) inode: u64,
     #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
     pub(crate) message_count: Option<u64>,
-    #[serde(flatten)]
+    #[serde(rename = "k")]
     pub(crate) skim: Skim,
 }
 
@@ -66,8 +70,11 @@ impl Catalog {
     pub(crate) fn load(path: &Path) -> Self {
         let Ok(text) = fs::read_to_string(path) else { return Self::default() };
         let Some((FORMAT, lines)) = text.split_once('\n') else { return Self::default() };
-        let records = lines.lines().filter_map(|line| serde_json::from_str::<Record>(line).ok());
-        Self { records: records.map(|record| (record.file.clone(), record)).collect() }
+        let mut records = HashMap::with_capacity(lines.len() / SHORTEST);
+        for record in lines.lines().filter_map(|line| serde_json::from_str::<Box<Record>>(line).ok()) {
+            records.insert(record.file.clone(), record);
+        }
+        Self { records }
     }
 
     /// Replaces what was kept, whole or not at all.

@@ -97,7 +97,7 @@ impl ClaudeFolder {
         if let Some(index) = options.index.as_deref().filter(|_| looked.has_news && options.limit == 0) {
             let now = now();
             let settled = |record: &&Record| record.modified + RACY < now;
-            Catalog::save(index, looked.records.iter().filter(settled))?;
+            Catalog::save(index, looked.records.iter().map(|record| &**record).filter(settled))?;
         }
         Ok(assemble(found, looked.records, &self.live()))
     }
@@ -122,7 +122,7 @@ impl ClaudeFolder {
                 counted += 1;
             }
         }
-        Catalog::save(index, catalog.records.values())?;
+        Catalog::save(index, catalog.records.values().map(|record| &**record))?;
         Ok(counted)
     }
 
@@ -160,8 +160,12 @@ impl ClaudeFolder {
 }
 
 /// What was learnt of some files, in their order.
+#[expect(
+    clippy::vec_box,
+    reason = "records are large and go from the catalog to the listing without being copied"
+)]
 struct Looked {
-    records: Vec<Record>,
+    records: Vec<Box<Record>>,
     /// Not all of it was known before, or some of that is gone.
     has_news: bool,
 }
@@ -169,7 +173,7 @@ struct Looked {
 fn look_at(projects: &Path, found: &[Found], catalog: Catalog) -> Looked {
     let mut known = catalog.records;
     let before = known.len();
-    let mut records: Vec<Option<Record>> = Vec::with_capacity(found.len());
+    let mut records: Vec<Option<Box<Record>>> = Vec::with_capacity(found.len());
     let (mut stale, mut reused) = (Vec::new(), 0);
     for (at, found) in found.iter().enumerate() {
         let name = name_of(projects, &found.path);
@@ -190,7 +194,7 @@ fn look_at(projects: &Path, found: &[Found], catalog: Catalog) -> Looked {
     let work = || {
         let (mut buffer, mut own) = (Buffer::default(), Vec::new());
         while let Some((at, name, record)) = stale.get(next.fetch_add(1, Ordering::Relaxed)) {
-            own.push((*at, skim(&found[*at], name.clone(), record.as_ref(), &mut buffer)));
+            own.push((*at, Box::new(skim(&found[*at], name.clone(), record.as_deref(), &mut buffer))));
         }
         fresh.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend(own);
     };
@@ -234,7 +238,7 @@ fn now() -> i64 {
 }
 
 /// Returns what groups sessions that share their first entry.
-pub(crate) fn by_root(records: &[Record]) -> HashMap<&str, Vec<usize>> {
+pub(crate) fn by_root(records: &[Box<Record>]) -> HashMap<&str, Vec<usize>> {
     let mut roots: HashMap<&str, Vec<usize>> = HashMap::with_capacity(records.len());
     for (at, record) in records.iter().enumerate() {
         if let Some(root) = &record.skim.opening.root {

@@ -12,6 +12,8 @@ use crate::text::Text;
 
 /// How much of a prompt is kept, in characters, as in the official SDKs.
 const PROMPT: usize = 200;
+/// How much of a prompt is looked at, in bytes.
+const LOOKED_AT: usize = 4096;
 /// How many entries from the end are looked at for the model.
 const RECENT: usize = 8;
 
@@ -201,7 +203,10 @@ fn prompt_in(content: &RawValue, command: &mut Option<String>) -> Option<String>
     let texts =
         blocks.iter().filter_map(|block| if let Block::Text(text) = block { Some(text) } else { None });
     for text in texts {
-        let text = text.replace('\n', " ");
+        // Nobody reads more of it than a line, and it may have megabytes.
+        let text = text.trim_start();
+        let end = (0..=LOOKED_AT.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+        let text = text[..end.unwrap_or(0)].replace('\n', " ");
         let text = text.trim();
         if let Some(name) = between(text, "<command-name>", "</command-name>") {
             command.get_or_insert_with(|| name.to_owned());
@@ -215,7 +220,7 @@ fn prompt_in(content: &RawValue, command: &mut Option<String>) -> Option<String>
 /// Cuts a text as the official SDKs do.
 pub(crate) fn shortened(text: &str) -> String {
     // They count UTF-16 units.
-    if text.encode_utf16().count() <= PROMPT {
+    if text.encode_utf16().take(PROMPT + 1).count() <= PROMPT {
         return text.to_owned();
     }
     let mut units = 0;

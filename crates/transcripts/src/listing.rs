@@ -12,6 +12,7 @@ use crate::facts::{first_of, shortened};
 use crate::live::Live;
 use crate::project::Projects;
 use crate::session::{Directory, Health, Session, folder_of};
+use crate::skim::Skim;
 use crate::subagent;
 use crate::walk::Found;
 
@@ -24,7 +25,8 @@ pub struct Listing {
 }
 
 /// Puts a listing together. The records are in the order of the files.
-pub(crate) fn assemble(found: Vec<Found>, records: Vec<Record>, live: &[Live]) -> Listing {
+#[expect(clippy::vec_box, reason = "records are large and come from the catalog without being copied")]
+pub(crate) fn assemble(found: Vec<Found>, records: Vec<Box<Record>>, live: &[Live]) -> Listing {
     let origins = origins(&records);
     let mut projects = Projects::default();
     let mut sessions: Vec<Session> = Vec::with_capacity(found.len());
@@ -43,7 +45,7 @@ pub(crate) fn assemble(found: Vec<Found>, records: Vec<Record>, live: &[Live]) -
 
 /// Finds forks that do not say what they were forked from: Claude Code copies the entries as they are. The session that
 /// began first is the origin. Returns the numbers of fork and origin.
-fn origins(records: &[Record]) -> Vec<(usize, usize)> {
+fn origins(records: &[Box<Record>]) -> Vec<(usize, usize)> {
     let mut origins = Vec::new();
     for sharing in by_root(records).into_values().filter(|sharing| sharing.len() > 1) {
         let began = |at: &usize| (records[*at].skim.opening.began_at.as_deref().unwrap_or("~"), *at);
@@ -72,11 +74,11 @@ fn name_forks(sessions: &mut [Session]) {
     }
 }
 
-fn session(found: Found, record: Record, projects: &mut Projects) -> Session {
+fn session(found: Found, record: Box<Record>, projects: &mut Projects) -> Session {
     let folder = found.has_folder.then(|| folder_of(&found.path));
     let beside = folder.as_deref().map(Beside::of).unwrap_or_default();
     let health = health(&record);
-    let (opening, ending) = (record.skim.opening, record.skim.ending);
+    let Record { message_count, skim: Skim { opening, ending }, .. } = *record;
     let custom_title = ending.custom_title.or(beside.custom_title);
     let last_prompt = ending.last_prompt.map(|prompt| shortened(&prompt));
     let names = [&custom_title, &ending.ai_title, &last_prompt, &ending.summary, &opening.first_prompt];
@@ -102,7 +104,7 @@ fn session(found: Found, record: Record, projects: &mut Projects) -> Session {
         name,
         custom_title,
         first_prompt: opening.first_prompt,
-        message_count: record.message_count,
+        message_count,
         created_at: opening.began_at.and_then(|at| at.parse().ok()),
         updated_at,
         git_branch: ending.branch.or(opening.branch),

@@ -51,9 +51,9 @@ pub(crate) fn leading_string(bytes: &[u8]) -> Option<String> {
 
 /// Decodes bytes as Claude Code does: each half pair and each invalid sequence becomes one U+FFFD.
 pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
-    let Err(_) = str::from_utf8(bytes) else {
-        return String::from_utf8_lossy(bytes);
-    };
+    if let Ok(text) = str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
     let mut text = String::with_capacity(bytes.len());
     let mut pair = 0;
     for chunk in bytes.utf8_chunks() {

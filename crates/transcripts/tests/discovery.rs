@@ -34,6 +34,9 @@ fn folders_are_named_as_the_cli_names_them() {
         filled(201),
         filled(240),
     ];
+    // Long names were not cut from the beginning.
+    let known = if home.program().is_at_least("2.1.100") { folders.len() } else { folders.len() - 2 };
+    let folders = &folders[..known];
     for (number, folder) in folders.iter().enumerate() {
         fs::create_dir_all(folder).unwrap();
         let id = format!("00000000-0000-4000-8000-{number:012}");
@@ -161,7 +164,7 @@ fn an_index_changes_nothing_but_the_time_it_takes() {
     assert_eq!(with(), list(folder.path()));
     assert_eq!(one(&with(), &id(7)).name.as_deref(), Some("A name"));
     assert_eq!(one(&with(), &id(8)).first_prompt.as_deref(), Some("Another one"));
-    for damage in ["", "nonsense", "{\"rethread transcripts\":1}\n{\"f\":7}\n"] {
+    for damage in ["", "nonsense", "{\"rethread transcripts\":2}\n{\"f\":7}\n"] {
         fs::write(&index, damage).unwrap();
         assert_eq!(with(), list(folder.path()), "{damage}");
     }
