@@ -65,10 +65,10 @@ fn the_cli_resumes_a_fork_at_any_message() {
 
 #[test]
 fn the_cli_resumes_a_fork_of_every_scenario() {
-    for fixture in Fixture::all()
-        .iter()
-        .filter(|it| ["compacted", "parallel_tools", "queued", "image"].contains(&it.name))
-    {
+    // Why 2.0.0 drops the first prompt of a fork if that has an image is not known; its own forks have other ids.
+    let is_old = Program::find().is_some_and(|program| !program.is_at_least("2.1.100"));
+    let names = ["compacted", "parallel_tools", "queued", if is_old { "" } else { "image" }];
+    for fixture in Fixture::all().iter().filter(|it| names.contains(&it.name)) {
         let claude = ClaudeFolder::new(fixture.home.config());
         let whole = Transcript::open(fixture.transcript()).unwrap();
         let leaf = whole.messages(&whole.active()).unwrap().pop().unwrap().uuid;

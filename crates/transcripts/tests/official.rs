@@ -96,3 +96,47 @@ fn list_and_messages_agree_with_the_official_sdk() {
         assert_eq!(ours, theirs, "{}", fixture.name);
     }
 }
+
+/// Makes a folder with one session, of some lines.
+fn folder_with(lines: &[String]) -> (tempfile::TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().join("projects/-p");
+    std::fs::create_dir_all(&project).unwrap();
+    let path = project.join("11111111-1111-4111-8111-111111111111.jsonl");
+    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+    (folder, path)
+}
+
+fn line(uuid: &str, parent: Option<&str>, kind: &str) -> String {
+    json!({
+        "parentUuid": parent, "isSidechain": false, "type": kind, "uuid": uuid, "sessionId": "s", "cwd": "/p",
+        "timestamp": "2026-02-09T10:00:00.000Z", "message": { "role": kind, "content": uuid },
+    })
+    .to_string()
+}
+
+#[test]
+fn with_two_branches_ours_is_the_one_that_the_cli_named_last() {
+    let left =
+        json!({ "type": "last-prompt", "leafUuid": "left", "lastPrompt": "x", "sessionId": "s" }).to_string();
+    let lines = [
+        line("root", None, "user"),
+        line("left", Some("root"), "assistant"),
+        line("right", Some("root"), "assistant"),
+        left,
+    ];
+    let (folder, path) = folder_with(&lines);
+    let Some(theirs) = ask(&[folder.path()]) else { return };
+    let uuids = |messages: &[Value], at: &str| messages.iter().map(|it| it[at].clone()).collect::<Vec<_>>();
+    assert_eq!(uuids(theirs[0][0]["messages"].as_array().unwrap(), "uuid"), ["root", "right"]);
+    let ours: Vec<Value> = messages(&path).iter().map(|message| message[1].clone()).collect();
+    assert_eq!(ours, ["root", "left"]);
+}
+
+#[test]
+fn sessions_that_they_leave_out_are_listed() {
+    let (folder, _) = folder_with(&["{\"type\":\"mode\",\"mode\":\"normal\",\"sessionId\":\"s\"}".into()]);
+    let Some(theirs) = ask(&[folder.path()]) else { return };
+    let ours = ClaudeFolder::new(folder.path()).list(&ListOptions::default()).unwrap().sessions;
+    assert_eq!((theirs[0].len(), ours.len()), (0, 1));
+}
