@@ -84,7 +84,10 @@ impl fmt::Display for FaultKind {
             FaultKind::NotUtf8 => write!(f, "bytes that are no text"),
             FaultKind::DuplicateUuid { uuid } => write!(f, "entry {uuid} is there more than once"),
             FaultKind::DanglingParent { uuid, parent } => {
-                write!(f, "entry {uuid} follows {parent}, which is not there")
+                write!(
+                    f,
+                    "entry {uuid} follows {parent}, which is not there; Claude Code may forget what came before"
+                )
             }
             FaultKind::Cycle { uuid } => write!(f, "entry {uuid} follows itself"),
             FaultKind::Empty => write!(f, "the file is empty"),

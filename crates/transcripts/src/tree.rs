@@ -3,7 +3,8 @@
 //! # Contract
 //!
 //! * Of entries with one id the last counts, at the place of the first.
-//! * What follows an entry that is not there, or itself, follows the entry before it in the file.
+//! * What follows an entry that is not there, or itself, follows the entry before it in the file. The CLI wants that one
+//!   to be at most some five seconds older, and else forgets all that came before; here nothing is forgotten.
 //! * What a compaction kept follows its anchor, and what followed the anchor follows the last that was kept.
 //! * Progress only passes on what it follows. Subagents' entries in the main file take no part.
 
