@@ -59,6 +59,8 @@ struct Line {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Snapshot {
+    /// The prompt; an update's own line names the answer that brought it about.
+    message_id: Option<String>,
     #[serde(default)]
     tracked_file_backups: BTreeMap<String, Backup>,
     timestamp: Option<String>,
@@ -92,10 +94,10 @@ impl ClaudeFolder {
             }
             let Ok(line) = serde_json::from_str::<Line>(&lossy(raw)) else { return };
             if let Some(snapshot) = line.snapshot {
+                let message_uuid = snapshot.message_id.unwrap_or(line.message_id);
                 let files = snapshot.tracked_file_backups.iter();
                 let files = files.map(|(path, backup)| keep(&cwd, path, backup)).collect();
-                let new =
-                    NativeCheckpoint { message_uuid: line.message_id, timestamp: snapshot.timestamp, files };
+                let new = NativeCheckpoint { message_uuid, timestamp: snapshot.timestamp, files };
                 // Written again when it was updated: the last one counts.
                 match checkpoints.iter_mut().find(|old| old.message_uuid == new.message_uuid) {
                     Some(old) => *old = new,

@@ -17,7 +17,7 @@ pub(crate) struct Found {
 }
 
 /// What changes when a file does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) size: u64,
     /// Nanoseconds since 1970.

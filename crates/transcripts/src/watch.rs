@@ -114,8 +114,9 @@ impl Watch {
         let root = files.root().to_owned();
         let bell = Bell::new().map_err(Error::io("watch", &root))?;
         let mut hints = Hints::new(&root, means).map_err(Error::io("watch", &root))?;
-        // Watched first and looked at afterwards, so that nothing happens unseen in between.
-        hints.watch(files.folders());
+        // Watched first and looked at afterwards, so that nothing happens unseen in between; and again, because a folder
+        // may have come into another one before that was watched.
+        while hints.watch(files.folders()) {}
         files.begin(from, &mut take);
         let rung = bell.clone();
         let work = move || {
@@ -123,7 +124,7 @@ impl Watch {
                 match hint {
                     Hint::Files(paths) => paths.iter().for_each(|path| files.look_at(path, &mut take)),
                     Hint::Everything => {
-                        hints.watch(files.folders());
+                        while hints.watch(files.folders()) {}
                         files.look_at_all(&mut take);
                     }
                 }

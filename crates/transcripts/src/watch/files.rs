@@ -31,7 +31,7 @@ enum Which {
 }
 
 /// What was delivered of one file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Delivered {
     /// Up to here.
     offset: u64,
@@ -140,23 +140,30 @@ impl Files {
 
     fn advance(&mut self, path: &Path, tell: &mut impl FnMut(Event)) -> io::Result<()> {
         let file = File::open(path)?;
-        let state = State::of(&file.metadata()?);
-        let known = self.known.get(path).filter(|known| known.still_holds(&file, state));
-        if known.is_none() && self.known.contains_key(path) {
-            tell(Event::Restarted);
-        }
-        let from = known.map_or(0, |known| known.offset);
-        let mut offset = from;
-        each_line(&file, from, state.size, |at, line, is_ended| {
-            if is_ended {
-                deliver(at, line, tell);
-                offset = at + line.len() as u64 + 1;
+        loop {
+            let state = State::of(&file.metadata()?);
+            let known = self.known.get(path).filter(|known| known.still_holds(&file, state)).cloned();
+            if known.is_none() && self.known.remove(path).is_some() {
+                tell(Event::Restarted);
+                continue;
             }
-        })?;
-        let fingerprint = if offset == from { known.map(|known| known.fingerprint.clone()) } else { None };
-        let fingerprint = fingerprint.map_or_else(|| fingerprint_at(&file, offset), Ok)?;
-        self.known.insert(path.to_owned(), Delivered { offset, state, fingerprint });
-        Ok(())
+            let mut next = known.clone().unwrap_or_default();
+            next.state = state;
+            let mut events = Vec::new();
+            each_line(&file, next.offset, state.size, |at, line, is_ended| {
+                if is_ended {
+                    deliver(at, line, &mut |event| events.push(event));
+                    next.take(line);
+                }
+            })?;
+            // Another file's middle may have been read if this one was replaced meanwhile.
+            if known.is_some_and(|known| !known.still_holds(&file, state)) {
+                continue;
+            }
+            self.known.insert(path.to_owned(), next);
+            events.into_iter().for_each(&mut *tell);
+            return Ok(());
+        }
     }
 }
 
@@ -173,6 +180,15 @@ impl Delivered {
         // Its time is that of no file, so that it is looked at in any case.
         let state = if start.is_some() { State { modified: i64::MIN, ..state } } else { state };
         Ok(Self { offset, state, fingerprint })
+    }
+
+    /// Goes on past a line. What stands before the new place is what was read, not what is there by now.
+    fn take(&mut self, line: &[u8]) {
+        self.offset += line.len() as u64 + 1;
+        self.fingerprint.extend_from_slice(&line[line.len().saturating_sub(FINGERPRINT as usize)..]);
+        self.fingerprint.push(b'\n');
+        let surplus = self.fingerprint.len().saturating_sub(FINGERPRINT as usize);
+        self.fingerprint.drain(..surplus);
     }
 
     /// Returns whether what was delivered is still what stands there.

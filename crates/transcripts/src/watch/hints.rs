@@ -60,11 +60,13 @@ impl Hints {
         })
     }
 
-    /// Watches folders that are not watched yet.
-    pub(super) fn watch(&mut self, folders: Vec<PathBuf>) {
-        let Hints::Notices(notices) = self else { return };
+    /// Watches folders that are not watched yet; returns whether there were any.
+    pub(super) fn watch(&mut self, folders: Vec<PathBuf>) -> bool {
+        let Hints::Notices(notices) = self else { return false };
+        let before = notices.watched.len();
         let unwatched = folders.into_iter().filter(|folder| !notices.add(folder)).count();
         notices.is_partial = unwatched > 0;
+        notices.watched.len() > before
     }
 
     /// Waits for the next hint; `None` once the bell rang.

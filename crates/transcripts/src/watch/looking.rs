@@ -26,7 +26,9 @@ impl Hints {
         Ok(Self(if let Means::Looking { every } = means { every } else { USUALLY }))
     }
 
-    pub(super) fn watch(&mut self, _: Vec<PathBuf>) {}
+    pub(super) fn watch(&mut self, _: Vec<PathBuf>) -> bool {
+        false
+    }
 
     /// Waits for the next hint; `None` once the bell rang.
     pub(super) fn wait(&mut self, bell: &Bell) -> Option<Hint> {
