@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use tempfile::TempDir;
 
@@ -21,7 +22,7 @@ impl Home {
     /// Makes a home with an empty project in it; `None` where the CLI cannot be had.
     pub fn new() -> Option<Self> {
         let program = Program::find()?.clone();
-        let folder = tempfile::Builder::new().prefix("home-").tempdir().unwrap();
+        let folder = tempfile::Builder::new().prefix("home-").tempdir_in(homes()).unwrap();
         let home = Self { folder, api: ScriptedApi::start(), program };
         fs::create_dir_all(home.project()).unwrap();
         fs::create_dir_all(home.path().join("tmp")).unwrap();
@@ -68,4 +69,23 @@ impl Home {
         });
         found.unwrap_or_else(|| panic!("no transcript of {session} beneath {}", projects.display()))
     }
+}
+
+/// Returns the folder of this process's homes. What tests share lives as long as their process and is never dropped, so
+/// that each process clears away what those before it left.
+fn homes() -> &'static Path {
+    static HOMES: LazyLock<PathBuf> = LazyLock::new(|| {
+        let all = tempfile::env::temp_dir().join("rethread-homes");
+        for entry in fs::read_dir(&all).into_iter().flatten().flatten() {
+            let is_over = !Path::new("/proc").join(entry.file_name()).is_dir();
+            if is_over {
+                // Another process may be clearing it away too.
+                drop(fs::remove_dir_all(entry.path()));
+            }
+        }
+        let own = all.join(std::process::id().to_string());
+        fs::create_dir_all(&own).unwrap();
+        own
+    });
+    &HOMES
 }
