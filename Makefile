@@ -9,6 +9,7 @@ run: ## Build rethread and take the tour
 test: ## Run every test, doctests included
 	scripts/setup
 	cargo test --workspace --locked
+	CLAUDE_VERSION=2.0.0 cargo test --locked -p rethread-transcripts --test main
 
 check: ## Format, lints, docs, licences and sources of the dependencies
 	scripts/setup check

@@ -3,7 +3,7 @@
 use crate::bench::Bench;
 use crate::failure::Outcome;
 use crate::row::Row;
-use crate::store;
+use crate::{store, transcripts};
 
 /// One part of the product, and what is tried of it, one after the other.
 #[derive(Clone)]
@@ -24,7 +24,8 @@ pub(crate) struct Trial {
 impl Area {
     /// Returns the areas with these names, or `area/trial` for one trial alone; all of them if there is no name.
     pub(crate) fn named(names: &[String]) -> Outcome<Vec<Area>> {
-        let all = [Area { name: "store", trials: store::TRIALS.to_vec(), partial: false }];
+        let area = |name, trials: &[Trial]| Area { name, trials: trials.to_vec(), partial: false };
+        let all = [area("store", store::TRIALS), area("transcripts", transcripts::TRIALS)];
         if names.is_empty() {
             return Ok(all.to_vec());
         }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Outcome;
 use crate::store::{branching, killed_writer, listing, loading};
+use crate::transcripts;
 
 /// What a process is asked to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -21,6 +22,8 @@ pub(crate) enum Errand {
     Fork { root: PathBuf, session: String, at: String },
     /// Find sessions.
     Find { finder: listing::Finder, root: PathBuf },
+    /// Do something with Claude Code's own transcripts.
+    Transcripts { task: transcripts::Task, place: PathBuf },
     /// Append to a session until somebody kills the process.
     AppendUntilKilled { root: PathBuf, session: String },
 }
@@ -47,6 +50,7 @@ impl Errand {
             Errand::LastOfSqlite { folder, count } => branching::last_of_sqlite(&folder, count)?,
             Errand::Fork { root, session, at } => branching::fork(&root, &session, &at)?,
             Errand::Find { finder, root } => listing::find(finder, &root)?,
+            Errand::Transcripts { task, place } => transcripts::run(&task, &place)?,
             Errand::AppendUntilKilled { root, session } => {
                 killed_writer::append_until_killed(&root, &session)?
             }

@@ -18,6 +18,7 @@ mod samples;
 mod scale;
 mod stopwatch;
 mod store;
+mod transcripts;
 mod typed_entry;
 mod ui;
 

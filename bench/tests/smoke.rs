@@ -21,9 +21,22 @@ fn a_quick_run_of_the_store_gives_every_row() {
 }
 
 #[test]
+fn a_quick_run_of_the_transcripts_gives_every_row() {
+    if rethread_testkit::Sdk::find().is_none() || rethread_testkit::PythonSdk::find().is_none() {
+        return rethread_testkit::cannot("the official SDKs cannot be installed");
+    }
+    let program = Path::new(env!("CARGO_BIN_EXE_rethread-bench"));
+    let run = Command::new(program).args(["transcripts", "--quick"]).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let file = program.ancestors().nth(2).unwrap().join("bench/transcripts.quick.json");
+    let rows = std::fs::read_to_string(file).unwrap();
+    assert_eq!(rows.lines().count(), 13);
+}
+
+#[test]
 fn an_unknown_area_is_named_with_those_there_are() {
     let run = Command::new(env!("CARGO_BIN_EXE_rethread-bench")).arg("stroe").output().unwrap();
     assert!(!run.status.success());
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert_eq!(said, "error: there is no area stroe; there is: store\n");
+    assert_eq!(said, "error: there is no area stroe; there is: store, transcripts\n");
 }

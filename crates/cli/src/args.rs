@@ -15,14 +15,19 @@ Example:
 
 /// Resume, fork and rewind coding-agent sessions
 ///
-/// Sessions live in $RETHREAD_HOME, else in $XDG_DATA_HOME/rethread, else in ~/.local/share/rethread. An id may be
-/// shortened to any beginning that no other has.
+/// Sessions live in $RETHREAD_HOME, else in $XDG_DATA_HOME/rethread, else in ~/.local/share/rethread; Claude Code's own
+/// are found where it keeps them. An id may be shortened to any beginning that no other has; native:ID and stored:ID say
+/// which home is meant.
 #[derive(Debug, Parser)]
 #[command(name = "rethread", version, max_term_width = 110, after_help = EXAMPLE)]
 pub(crate) struct Args {
     /// The store to use: a path, file:PATH, memory: or off:
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
+
+    /// Claude Code's own folder, instead of $CLAUDE_CONFIG_DIR or ~/.claude
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) claude_dir: Option<PathBuf>,
 
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -46,6 +51,10 @@ pub(crate) enum Verb {
     Import(Import),
     Export(Export),
     Tail(Tail),
+    Resume(Resume),
+    Rename(Rename),
+    Tag(Tag),
+    Doctor(Doctor),
     Tour(Tour),
     Completions(Completions),
 }
@@ -77,6 +86,12 @@ pub(crate) struct List {
     /// At most this many
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
+    /// Only Claude Code's own
+    #[arg(long, conflicts_with = "stored")]
+    pub(crate) native: bool,
+    /// Only those of the store
+    #[arg(long)]
+    pub(crate) stored: bool,
     /// Print each session's metadata as JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
@@ -98,7 +113,7 @@ pub(crate) struct Show {
     #[arg(long, requires = "latest", value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
     /// Only up to this entry: what resuming at it would restore
-    #[arg(long, value_name = "UUID", conflicts_with_all = ["all", "transcript"])]
+    #[arg(long, visible_alias = "branch", value_name = "UUID", conflicts_with_all = ["all", "transcript"])]
     pub(crate) at: Option<NamedEntry>,
     /// Every entry of every branch
     #[arg(long, conflicts_with = "transcript")]
@@ -109,6 +124,9 @@ pub(crate) struct Show {
     /// Print the lines as they are stored, stamps included; with --all notes too
     #[arg(long, conflicts_with = "json")]
     pub(crate) stamped: bool,
+    /// Print the lines as they stand in Claude Code's own file
+    #[arg(long, conflicts_with_all = ["json", "stamped"])]
+    pub(crate) raw: bool,
     /// First make sure that everything shown would survive a power cut
     #[arg(long)]
     pub(crate) durable: bool,
@@ -246,14 +264,18 @@ pub(crate) struct Gc {
     pub(crate) dry_run: bool,
 }
 
-/// Import a session, or a store of another layout
+/// Import a session, a store of another layout, or Claude Code's own sessions
 #[derive(Debug, Arguments)]
 pub(crate) struct Import {
     /// The file that `export` wrote (- for standard input), or the folder of an older store
-    pub(crate) path: PathBuf,
+    #[arg(required_unless_present = "claude", conflicts_with = "claude")]
+    pub(crate) path: Option<PathBuf>,
     /// The session's id here instead of its own
-    #[arg(long = "id", value_name = "NEW")]
+    #[arg(long = "id", value_name = "NEW", conflicts_with = "claude")]
     pub(crate) new: Option<SessionId>,
+    /// Copy Claude Code's own sessions into the store, or what is new of them; all of them if none is named
+    #[arg(long, value_name = "ID", num_args = 0..)]
+    pub(crate) claude: Option<Vec<NamedSession>>,
 }
 
 /// Write a session as one file
@@ -264,6 +286,9 @@ pub(crate) struct Export {
     /// Where to; standard output if not given
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Write it as a session of Claude Code's own, which `claude --resume` takes
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) claude: bool,
 }
 
 /// Follow a session as it grows
@@ -275,6 +300,56 @@ pub(crate) struct Tail {
     #[arg(long = "lines", short = 'n', value_name = "N", default_value_t = 10)]
     pub(crate) lines: usize,
     /// Print the entries as they were appended, one per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Go on with a session in Claude Code
+///
+/// Runs `claude --resume` in the session's directory. A stored session is first written out as one of Claude Code's own.
+#[derive(Debug, Arguments)]
+pub(crate) struct Resume {
+    /// The session
+    pub(crate) id: NamedSession,
+    /// Only print the command
+    #[arg(long)]
+    pub(crate) print: bool,
+    /// The program to run instead of `claude`
+    #[arg(long, value_name = "PROGRAM", default_value = "claude")]
+    pub(crate) program: PathBuf,
+}
+
+/// Give a session a name
+#[derive(Debug, Arguments)]
+pub(crate) struct Rename {
+    /// The session
+    pub(crate) id: NamedSession,
+    /// The name
+    pub(crate) name: String,
+}
+
+/// Give a session a tag, or take it off
+#[derive(Debug, Arguments)]
+pub(crate) struct Tag {
+    /// The session
+    pub(crate) id: NamedSession,
+    /// The tag
+    #[arg(required_unless_present = "remove", conflicts_with = "remove")]
+    pub(crate) tag: Option<String>,
+    /// Take the tag off
+    #[arg(long)]
+    pub(crate) remove: bool,
+}
+
+/// Look for everything damaged or surprising in Claude Code's own sessions, and say what to do
+#[derive(Debug, Arguments)]
+pub(crate) struct Doctor {
+    /// The session; all of them if none is given
+    pub(crate) id: Option<NamedSession>,
+    /// Write what can be read of the session as a new one
+    #[arg(long, requires = "id")]
+    pub(crate) copy: bool,
+    /// Print each session's faults as JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rethread_store::{Error, Event, Options, Result, SessionId, Store};
 
 use crate::failure::{Done, Failure, in_one_line};
+use crate::native::Native;
 use crate::patience::Patience;
 use crate::place::Place;
 use crate::short_ids::ShortIds;
@@ -18,6 +19,7 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) store: Store,
+    pub(crate) native: Native,
     place: Place,
     events: async_channel::Receiver<Event>,
     patience: OnceCell<Patience>,
@@ -26,11 +28,11 @@ pub(crate) struct Context {
 
 impl Context {
     /// Opens a store. Nothing is read or made yet.
-    pub(crate) fn open(place: Place) -> Result<Self, Failure> {
+    pub(crate) fn open(place: Place, native: Native) -> Result<Self, Failure> {
         let options = Options { close_within: CLOSE_WITHIN, ..Options::default() };
         let store = Store::on(place.backend()?, options);
         let events = store.events();
-        Ok(Self { store, place, events, patience: OnceCell::new(), short: OnceCell::new() })
+        Ok(Self { store, native, place, events, patience: OnceCell::new(), short: OnceCell::new() })
     }
 
     /// Waits for something that writes, until it is durable or hopeless.
@@ -51,11 +53,18 @@ impl Context {
 
     /// Returns a session's id for people: the shortest beginning that no other session has.
     pub(crate) fn short(&self, id: &SessionId) -> String {
+        self.short_of(id.as_str())
+    }
+
+    /// Returns the id of a session of either home for people.
+    pub(crate) fn short_of(&self, id: &str) -> String {
         let short = self.short.get_or_init(|| {
             // A store that cannot be listed has nothing to confuse an id with.
-            ShortIds::among(pollster::block_on(self.store.ids()).unwrap_or_default())
+            let stored = pollster::block_on(self.store.ids()).unwrap_or_default();
+            let stored = stored.into_iter().map(|id| id.to_string());
+            ShortIds::among(stored.chain(self.native.ids()))
         });
-        short.of(id.as_str()).to_owned()
+        short.of(id).to_owned()
     }
 
     /// Returns a command to type, in backquotes.

@@ -60,10 +60,20 @@ impl Conversation {
         lines
     }
 
+    /// Returns the lines of a message that is in no store, with an empty one before it.
+    pub(crate) fn foreign(&self, id: &str, bytes: &[u8]) -> Vec<(Tone, String)> {
+        let mut lines = vec![(Tone::Plain, String::new())];
+        self.message(id, bytes, &mut lines);
+        lines
+    }
+
     fn entry(&self, entry: &Entry, lines: &mut Vec<(Tone, String)>) {
-        let id = entry.id();
-        let Some(message) = Message::of(entry.as_bytes()) else {
-            lines.push((Tone::Faint, format!("[{}]  {id}", kind_of(entry))));
+        self.message(entry.id().as_str(), entry.as_bytes(), lines);
+    }
+
+    fn message(&self, id: &str, bytes: &[u8], lines: &mut Vec<(Tone, String)>) {
+        let Some(message) = Message::of(bytes) else {
+            lines.push((Tone::Faint, format!("[{}]  {id}", kind_of(bytes))));
             return;
         };
         lines.push((Tone::Strong, format!("{}  {id}", one_line(message.role.as_str(), 40))));
@@ -109,8 +119,8 @@ impl Conversation {
 }
 
 /// Returns what an entry that is no message says it is.
-fn kind_of(entry: &Entry) -> String {
-    let kind = entry.read::<serde_json::Value>().ok().and_then(|value| kind_in(&value));
+fn kind_of(bytes: &[u8]) -> String {
+    let kind = serde_json::from_slice(bytes).ok().and_then(|value| kind_in(&value));
     kind.unwrap_or_else(|| "entry".into())
 }
 

@@ -1,6 +1,5 @@
 //! How a command ended: done, done in part, or not, and the exit code that says so.
 
-use std::error::Error as _;
 use std::process::ExitCode;
 
 use rethread_store::Error;
@@ -59,8 +58,28 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<rethread_transcripts::Error> for Failure {
+    fn from(error: rethread_transcripts::Error) -> Self {
+        use rethread_transcripts::Error;
+        let hint = match &error {
+            Error::SessionNotFound(_) => Some("`rethread list --all` shows what there is".to_owned()),
+            Error::SessionExists(_) => Some("`rethread list --all` shows it".to_owned()),
+            Error::EntryNotFound { .. } => {
+                Some("`rethread show ID --all` shows every entry with its id".to_owned())
+            }
+            Error::InUse { pid, .. } => Some(format!("end process {pid} first, or wait for it")),
+            _ => None,
+        };
+        let message = in_one_line(&error);
+        match error {
+            Error::BadName { .. } => Failure::Wrongly { message, hint },
+            _ => Failure::Failed { message, hint },
+        }
+    }
+}
+
 /// Returns an error and its causes on one line.
-pub(crate) fn in_one_line(error: &Error) -> String {
+pub(crate) fn in_one_line(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

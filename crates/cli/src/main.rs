@@ -7,6 +7,7 @@ mod context;
 mod conversation;
 mod failure;
 mod named;
+mod native;
 mod patience;
 mod place;
 mod short_ids;
@@ -20,11 +21,12 @@ use clap::Parser as _;
 
 use crate::args::{Args, Verb};
 use crate::commands::{
-    Append, Archive, Completions, Delete, Export, Fork, Gc, Import, List, Materialize, New, Purge, Repair,
-    Restore, Show, Tail, Tour, Verify,
+    Append, Archive, Completions, Delete, Doctor, Export, Fork, Gc, Import, List, Materialize, New, Purge,
+    Rename, Repair, Restore, Resume, Show, Tag, Tail, Tour, Verify,
 };
 use crate::context::Context;
 use crate::failure::{Done, Failure};
+use crate::native::Native;
 use crate::place::Place;
 use crate::ui::Ui;
 
@@ -51,7 +53,7 @@ fn run(args: Args, ui: &mut Ui) -> Result<Done, Failure> {
         Verb::Tour(typed) => return Tour::from(typed).run(ui),
         verb => verb,
     };
-    let context = Context::open(Place::find(args.store)?)?;
+    let context = Context::open(Place::find(args.store)?, Native::find(args.claude_dir))?;
     let done = dispatch(verb, &context, ui);
     context.finish(done, ui)
 }
@@ -74,6 +76,10 @@ fn dispatch(verb: Verb, context: &Context, ui: &mut Ui) -> Result<Done, Failure>
         Verb::Import(typed) => Import::from(typed).run(context, ui),
         Verb::Export(typed) => Export::from(typed).run(context, ui),
         Verb::Tail(typed) => Tail::from(typed).run(context, ui),
+        Verb::Resume(typed) => Resume::from(typed).run(context, ui),
+        Verb::Rename(typed) => Rename::from(typed).run(context, ui),
+        Verb::Tag(typed) => Tag::from(typed).run(context, ui),
+        Verb::Doctor(typed) => Doctor::from(typed).run(context, ui),
         Verb::Tour(_) | Verb::Completions(_) => unreachable!("these need no store and were run before"),
     }
 }

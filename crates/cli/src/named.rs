@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use rethread_store::{EntryId, Error, Session, SessionId};
+use rethread_transcripts::ClaudeFolder;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -10,28 +11,90 @@ use crate::failure::Failure;
 /// How many candidates an ambiguous beginning is answered with.
 const CANDIDATES: usize = 5;
 
-/// A session's id, or the beginning of one.
+/// A session's id, or the beginning of one, and perhaps which home it is in.
 #[derive(Clone, Debug)]
-pub(crate) struct NamedSession(SessionId);
+pub(crate) struct NamedSession {
+    id: SessionId,
+    home: Home,
+}
+
+/// Where a session lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Home {
+    /// Claude Code's own folder if it is there, else the store.
+    Either,
+    /// Claude Code's own folder.
+    Native,
+    Stored,
+}
 
 impl FromStr for NamedSession {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
+        let (home, text) = match text.split_once(':') {
+            Some(("native", id)) => (Home::Native, id),
+            Some(("stored", id)) => (Home::Stored, id),
+            _ => (Home::Either, text),
+        };
         // Whatever begins a session id obeys the same rules.
-        text.parse().map(Self)
+        Ok(Self { id: text.parse()?, home })
     }
 }
 
 impl NamedSession {
     /// Returns whether this is the id itself.
     pub(crate) fn is_whole(&self, id: &SessionId) -> bool {
-        self.0 == *id
+        self.id == *id
+    }
+
+    /// Finds the one session of Claude Code's own that is meant; `None` if one of the store is.
+    pub(crate) fn native(&self, context: &Context) -> Result<Option<String>, Failure> {
+        if self.home == Home::Stored {
+            return Ok(None);
+        }
+        let typed = self.id.as_str();
+        let mut found: Vec<String> =
+            context.native.ids().into_iter().filter(|id| id.starts_with(typed)).collect();
+        if let Some(whole) = found.iter().position(|id| id == typed) {
+            return Ok(Some(found.swap_remove(whole)));
+        }
+        if self.home == Home::Either && !found.is_empty() {
+            let stored = pollster::block_on(context.store.ids_with_prefix(typed, usize::MAX))?;
+            if stored.iter().any(|id| id == &self.id) {
+                return Ok(None);
+            }
+            found.extend(stored.iter().map(|id| id.to_string()));
+            found.sort_unstable();
+            found.dedup();
+        }
+        match found.len() {
+            0 if self.home == Home::Native => {
+                Err(rethread_transcripts::Error::SessionNotFound(typed.to_owned()).into())
+            }
+            0 => Ok(None),
+            1 => Ok(found.pop()),
+            count => Err(ambiguous("sessions", typed, found.iter().map(|id| context.short_of(id)), count)),
+        }
+    }
+
+    /// Finds the one session of Claude Code's own that is meant, in the trash; `None` if there is none.
+    pub(crate) fn trashed_native(&self, context: &Context) -> Result<Option<String>, Failure> {
+        if self.home == Home::Stored {
+            return Ok(None);
+        }
+        let trashed = context.native.trash().map(|trash| ClaudeFolder::trashed(&trash)).unwrap_or_default();
+        let ids = trashed.into_iter().map(|trashed| trashed.session_id);
+        let mut found: Vec<String> = ids.filter(|id| id.starts_with(self.id.as_str())).collect();
+        match found.len() {
+            0 | 1 => Ok(found.pop()),
+            count => Err(ambiguous("sessions", self.id.as_str(), found.into_iter(), count)),
+        }
     }
 
     /// Finds the one session that is meant, in the trash too.
     pub(crate) async fn find(&self, context: &Context) -> Result<SessionId, Failure> {
-        let (store, typed) = (&context.store, &self.0);
+        let (store, typed) = (&context.store, &self.id);
         if store.backend().stat(typed).await?.is_some() || !store.backend().capabilities().keeps {
             return Ok(typed.clone());
         }
@@ -58,7 +121,7 @@ impl NamedSession {
 
 /// An entry's id, or the beginning of one.
 #[derive(Clone, Debug)]
-pub(crate) struct NamedEntry(EntryId);
+pub(crate) struct NamedEntry(pub(crate) EntryId);
 
 impl FromStr for NamedEntry {
     type Err = Error;
@@ -91,7 +154,12 @@ impl NamedEntry {
     }
 }
 
-fn ambiguous(what: &str, typed: &str, candidates: impl Iterator<Item = String>, count: usize) -> Failure {
+pub(crate) fn ambiguous(
+    what: &str,
+    typed: &str,
+    candidates: impl Iterator<Item = String>,
+    count: usize,
+) -> Failure {
     let mut list = candidates.take(CANDIDATES).collect::<Vec<_>>().join(", ");
     if count > CANDIDATES {
         list += &format!(" and {} more", count - CANDIDATES);

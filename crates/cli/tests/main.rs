@@ -8,6 +8,7 @@ mod fork;
 mod ids;
 mod kit;
 mod list;
+mod native;
 mod off;
 mod places;
 mod processes;

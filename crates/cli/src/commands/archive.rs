@@ -1,6 +1,7 @@
 //! `archive`: puts a session away, or takes it out again.
 
 use rethread_store::Archive as Way;
+use rethread_transcripts::Shelf;
 
 use crate::args;
 use crate::context::Context;
@@ -22,9 +23,18 @@ impl From<args::Archive> for Archive {
 
 impl Archive {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
-        let session = pollster::block_on(self.session.open(context))?;
-        context.write(session.archive(self.way))?;
-        let id = context.short(session.id());
+        let id = match self.session.native(context)? {
+            Some(id) => {
+                let shelf = if matches!(self.way, Way::Away) { Shelf::Archive } else { Shelf::List };
+                context.native.claude()?.archive(&id, shelf)?;
+                context.short_of(&id)
+            }
+            None => {
+                let session = pollster::block_on(self.session.open(context))?;
+                context.write(session.archive(self.way))?;
+                context.short(session.id())
+            }
+        };
         ui.say(&match self.way {
             Way::Away => {
                 let undo = context.command(&format!("archive --undo {id}"));

@@ -21,6 +21,13 @@ impl From<args::Delete> for Delete {
 
 impl Delete {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        if let Some(id) = self.session.native(context)? {
+            let short = context.short_of(&id);
+            context.native.claude()?.delete(&id, &context.native.trash()?)?;
+            let restore = context.command(&format!("restore {id}"));
+            ui.say(&format!("Moved session {short} to the trash; {restore} takes it out again."));
+            return Ok(Done::Fully);
+        }
         let id = pollster::block_on(self.session.find(context))?;
         if !context.write(context.store.delete(&id))? {
             return Err(Error::SessionNotFound(id).into());

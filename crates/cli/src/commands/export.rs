@@ -10,6 +10,7 @@ use crate::args;
 use crate::context::Context;
 use crate::failure::{Done, Failure};
 use crate::named::NamedSession;
+use crate::native;
 use crate::text::count;
 use crate::ui::Ui;
 
@@ -17,17 +18,25 @@ use crate::ui::Ui;
 pub(crate) struct Export {
     session: NamedSession,
     to: Option<PathBuf>,
+    claude: bool,
 }
 
 impl From<args::Export> for Export {
     fn from(typed: args::Export) -> Self {
-        Self { session: typed.id, to: typed.output }
+        Self { session: typed.id, to: typed.output, claude: typed.claude }
     }
 }
 
 impl Export {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
         let id = pollster::block_on(self.session.find(context))?;
+        if self.claude {
+            let (written, _) = native::export(&id, context)?;
+            ui.data(written.path.as_os_str().as_encoded_bytes())?;
+            let resume = context.command(&format!("resume {}", context.short(&id)));
+            ui.aside(&format!("Wrote {}; {resume} goes on with it.", count(written.entries as u64, "entry")));
+            return Ok(Done::Fully);
+        }
         let export = |out: &mut (dyn Write + Send)| pollster::block_on(context.store.export(&id, out));
         let exported = match &self.to {
             None => export(ui.raw()).map_err(|error| match &error {

@@ -8,6 +8,8 @@ use rethread_store::{Error, FolderImport, FolderOutcome, SessionId};
 use crate::args;
 use crate::context::Context;
 use crate::failure::{Done, Failure};
+use crate::named::NamedSession;
+use crate::native;
 use crate::text::count;
 use crate::ui::Ui;
 
@@ -15,16 +17,28 @@ use crate::ui::Ui;
 pub(crate) struct Import {
     path: PathBuf,
     new: Option<SessionId>,
+    /// Claude Code's own sessions instead; all if none is named.
+    claude: Option<Vec<NamedSession>>,
 }
 
 impl From<args::Import> for Import {
     fn from(typed: args::Import) -> Self {
-        Self { path: typed.path, new: typed.new }
+        Self { path: typed.path.unwrap_or_default(), new: typed.new, claude: typed.claude }
     }
 }
 
 impl Import {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        if let Some(named) = &self.claude {
+            let mut ids = Vec::with_capacity(named.len());
+            for named in named {
+                ids.push(named.native(context)?.ok_or_else(|| {
+                    let hint = format!("{} shows what there is", context.command("list --native"));
+                    Failure::failed("Claude Code has no such session", hint)
+                })?);
+            }
+            return native::import(&ids, context, ui);
+        }
         if self.path == Path::new("-") {
             let spooled = spool().map_err(Error::io("read", "standard input"))?;
             return self.bundle(spooled.path(), context, ui).map_err(|failure| match failure {

@@ -2,14 +2,18 @@
 
 use jiff::Timestamp;
 use rethread_store::{Error, Filter, Listing, Metadata, Scope, SessionId, Show};
+use rethread_transcripts::Session;
 
 use crate::age::age;
 use crate::args;
 use crate::context::Context;
 use crate::failure::{Done, Failure};
+use crate::native::{Item, table as grouped};
 use crate::text::{columns_of, one_line};
 use crate::ui::{Answer, Tone, Ui};
 
+/// How many sessions a person at a terminal gets to see who did not say how many.
+const ENOUGH: usize = 100;
 /// The least a title gets, however narrow the terminal is.
 const NARROWEST_TITLE: usize = 16;
 
@@ -17,6 +21,15 @@ const NARROWEST_TITLE: usize = 16;
 pub(crate) struct List {
     filter: Filter,
     answer: Answer,
+    homes: Homes,
+}
+
+/// Which sessions are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Homes {
+    Both,
+    Native,
+    Stored,
 }
 
 impl From<args::List> for List {
@@ -39,15 +52,28 @@ impl From<args::List> for List {
         filter.tag = typed.tag;
         filter.text = typed.search;
         filter.limit = typed.limit.map_or(0, |limit| limit as usize);
-        Self { filter, answer: Answer::of(typed.json) }
+        let homes = match (typed.native, typed.stored) {
+            (true, _) => Homes::Native,
+            (false, true) => Homes::Stored,
+            (false, false) => Homes::Both,
+        };
+        Self { filter, answer: Answer::of(typed.json), homes }
     }
 }
 
 impl List {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
-        let listing = pollster::block_on(context.store.list(&self.filter))?;
+        let native = if self.homes == Homes::Stored { Vec::new() } else { self.native(context)? };
+        let listing = match self.homes {
+            Homes::Native => Listing::default(),
+            _ => pollster::block_on(context.store.list(&self.filter))?,
+        };
+        if self.homes == Homes::Native || !native.is_empty() {
+            self.both(native, &listing, context, ui)?;
+            return tell_unreadable(&listing, context, ui);
+        }
         match self.answer {
-            Answer::Json => listing.sessions.iter().try_for_each(|metadata| ui.metadata(metadata))?,
+            Answer::Json => listing.sessions.iter().try_for_each(|metadata| stored(metadata, ui))?,
             Answer::Text => table(&listing, context, ui)?,
         }
         if listing.sessions.is_empty() && listing.unreadable.is_empty() && self.answer == Answer::Text {
@@ -56,18 +82,79 @@ impl List {
         if listing.next.is_some() {
             ui.aside("There are more; a higher --limit shows them.");
         }
-        for (session, error) in &listing.unreadable {
-            ui.warn(&format!(
-                "session {} cannot be read: {}",
-                context.short(session),
-                context.describe(error)
-            ));
+        tell_unreadable(&listing, context, ui)
+    }
+
+    /// Returns the sessions of Claude Code's own that fit.
+    fn native(&self, context: &Context) -> Result<Vec<Session>, Failure> {
+        let filter = &self.filter;
+        if filter.trashed == Show::Only {
+            return Ok(Vec::new());
         }
-        if let Some((session, _)) = listing.unreadable.first() {
-            ui.hint(&format!("{} says what is damaged", context.command_on("verify", session)));
-            return Ok(Done::Partly);
+        let mut sessions = context.native.list()?;
+        let scope = filter.scope.as_ref().map(|scope| match scope {
+            Scope::Directory(directory) => {
+                (directory.canonicalize().unwrap_or_else(|_| directory.clone()), false)
+            }
+            Scope::Project(directory) => {
+                (directory.canonicalize().unwrap_or_else(|_| directory.clone()), true)
+            }
+        });
+        let text = filter.text.as_ref().map(|text| text.to_lowercase());
+        sessions.retain(|session| {
+            let is_there = scope.as_ref().is_none_or(|(place, is_project)| match is_project {
+                true => session.project.as_ref().is_some_and(|project| place.starts_with(project)),
+                false => session.cwd.as_ref() == Some(place),
+            });
+            let shown = match filter.archived {
+                Show::Hide => !session.archived,
+                Show::Also => true,
+                Show::Only => session.archived,
+            };
+            let names = [session.name.as_deref(), session.first_prompt.as_deref(), Some(&session.session_id)];
+            let is_named = |text: &String| {
+                names.iter().flatten().any(|name| name.to_lowercase().contains(text.as_str()))
+            };
+            let is_tagged = filter.tag.is_none() || session.tag == filter.tag;
+            is_there && shown && is_tagged && text.as_ref().is_none_or(is_named)
+        });
+        Ok(sessions)
+    }
+
+    /// Shows sessions of both homes.
+    fn both(
+        &self,
+        native: Vec<Session>,
+        listing: &Listing,
+        context: &Context,
+        ui: &mut Ui,
+    ) -> Result<(), Failure> {
+        let native = native.into_iter().map(|session| Item::Native(Box::new(session)));
+        let stored_ones = listing.sessions.iter().map(|metadata| Item::Stored(Box::new(metadata.clone())));
+        let mut items: Vec<Item> = native.chain(stored_ones).collect();
+        items.sort_by_key(|item| std::cmp::Reverse(item.updated_at()));
+        let all = items.len();
+        let usual = if ui.is_watched() && self.answer == Answer::Text { ENOUGH } else { usize::MAX };
+        items.truncate(if self.filter.limit > 0 { self.filter.limit } else { usual });
+        match self.answer {
+            Answer::Text => grouped(&items, context, ui)?,
+            Answer::Json => {
+                for item in &items {
+                    match item {
+                        Item::Stored(metadata) => stored(metadata, ui)?,
+                        Item::Native(session) => with_home(&**session, "native", ui)?,
+                    }
+                }
+            }
         }
-        Ok(Done::Fully)
+        if items.len() < all {
+            ui.aside(&format!("{} more; a higher --limit shows them.", all - items.len()));
+        }
+        if items.is_empty() && self.answer == Answer::Text {
+            ui.say("No session fits.");
+            ui.hint(&format!("{} shows everything there is", context.command("list --all")));
+        }
+        Ok(())
     }
 
     fn say_that_there_is_none(&self, context: &Context, ui: &mut Ui) -> Result<(), Failure> {
@@ -82,6 +169,26 @@ impl List {
         }
         Ok(())
     }
+}
+
+fn stored(metadata: &Metadata, ui: &mut Ui) -> Result<(), Failure> {
+    with_home(metadata, "stored", ui)
+}
+
+/// Answers with a session's metadata, and which home it is in.
+fn with_home<T: serde::Serialize>(session: &T, home: &str, ui: &mut Ui) -> Result<(), Failure> {
+    let mut json = serde_json::to_value(session).unwrap_or_else(|_| unreachable!("metadata is JSON"));
+    json["home"] = home.into();
+    ui.data(json.to_string().as_bytes())
+}
+
+fn tell_unreadable(listing: &Listing, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+    for (session, error) in &listing.unreadable {
+        ui.warn(&format!("session {} cannot be read: {}", context.short(session), context.describe(error)));
+    }
+    let Some((session, _)) = listing.unreadable.first() else { return Ok(Done::Fully) };
+    ui.hint(&format!("{} says what is damaged", context.command_on("verify", session)));
+    Ok(Done::Partly)
 }
 
 /// One line of the table.

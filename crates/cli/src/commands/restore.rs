@@ -21,6 +21,11 @@ impl From<args::Restore> for Restore {
 
 impl Restore {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        if let Some(id) = self.session.trashed_native(context)? {
+            context.native.claude()?.restore(&id, &context.native.trash()?)?;
+            ui.say(&format!("Took session {} out of the trash.", context.short_of(&id)));
+            return Ok(Done::Fully);
+        }
         let id = pollster::block_on(self.session.find(context))?;
         let there = pollster::block_on(context.store.load(&id));
         if !matches!(there, Err(Error::Trashed(_))) {

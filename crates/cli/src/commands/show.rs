@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::conversation::Conversation;
 use crate::failure::{Done, Failure};
 use crate::named::{NamedEntry, NamedSession};
+use crate::native;
 use crate::stored_log::StoredLog;
 use crate::ui::{Tone, Ui};
 
@@ -19,6 +20,7 @@ pub(crate) struct Show {
     part: Part,
     form: Form,
     durable: bool,
+    raw: bool,
 }
 
 #[derive(Debug)]
@@ -64,7 +66,7 @@ impl From<args::Show> for Show {
             (false, true) => Form::Entries,
             (false, false) => Form::Conversation,
         };
-        Self { which, part, form, durable: typed.durable }
+        Self { which, part, form, durable: typed.durable, raw: typed.raw }
     }
 }
 
@@ -89,6 +91,11 @@ struct Branch {
 
 impl Show {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        if let Wanted::Named(named) = &self.which
+            && let Some(id) = named.native(context)?
+        {
+            return native::show(&id, &self.native_part(), context, ui);
+        }
         let session = self.open(context)?;
         if self.durable {
             context.write(self.settle(&session))?;
@@ -108,6 +115,20 @@ impl Show {
         found.missing.iter().for_each(|missing| ui.warn(missing));
         ui.hint(&format!("{} says what is damaged", context.command_on("verify", session.id())));
         Ok(Done::Partly)
+    }
+
+    /// Returns what is asked for in the words of Claude Code's own sessions.
+    fn native_part(&self) -> native::Part {
+        native::Part {
+            at: if let Part::UpTo(NamedEntry(entry)) = &self.part { Some(entry.to_string()) } else { None },
+            all: matches!(self.part, Part::Branches | Part::Transcript),
+            form: match self.form {
+                _ if self.raw => native::Form::Raw,
+                Form::Conversation => native::Form::Conversation,
+                Form::Entries => native::Form::Messages,
+                Form::Stamped => native::Form::Raw,
+            },
+        }
     }
 
     fn open(&self, context: &Context) -> Result<Session, Failure> {

@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::conversation::Conversation;
 use crate::failure::{Done, Failure};
 use crate::named::NamedSession;
+use crate::native;
 use crate::ui::{Answer, Ui};
 
 #[derive(Debug)]
@@ -25,6 +26,9 @@ impl From<args::Tail> for Tail {
 
 impl Tail {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        if let Some(id) = self.session.native(context)? {
+            return native::tail(&id, self.before, self.answer, context, ui);
+        }
         let session = pollster::block_on(self.session.open(context))?;
         let log = LogKey::new(session.id().clone(), LogName::Messages);
         // What comes after this position is followed, what came before is read: each entry once.

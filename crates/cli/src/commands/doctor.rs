@@ -1,0 +1,136 @@
+//! `doctor`: everything damaged or surprising in Claude Code's own sessions, and what to do.
+
+use rethread_transcripts::{Directory, Fault, Session, Subagent, Transcript};
+use serde_json::json;
+
+use crate::args;
+use crate::context::Context;
+use crate::failure::{Done, Failure, in_one_line};
+use crate::named::NamedSession;
+use crate::text::count;
+use crate::ui::{Answer, Tone, Ui};
+
+#[derive(Debug)]
+pub(crate) struct Doctor {
+    session: Option<NamedSession>,
+    copy: bool,
+    answer: Answer,
+}
+
+impl From<args::Doctor> for Doctor {
+    fn from(typed: args::Doctor) -> Self {
+        Self { session: typed.id, copy: typed.copy, answer: Answer::of(typed.json) }
+    }
+}
+
+/// What is the matter with one session.
+struct Findings {
+    faults: Vec<Fault>,
+    unreadable: Option<String>,
+    notes: Vec<String>,
+}
+
+impl Doctor {
+    pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        let mut sessions = context.native.list()?;
+        if let Some(named) = &self.session {
+            let Some(id) = named.native(context)? else {
+                let hint = context.command("verify");
+                return Err(Failure::wrongly(
+                    "that session is in the store",
+                    format!("{hint} looks at the store"),
+                ));
+            };
+            if self.copy {
+                return copy(&id, context, ui);
+            }
+            sessions.retain(|session| session.session_id == id);
+        }
+        let (mut ill, all) = (0, sessions.len());
+        for (number, session) in sessions.iter().enumerate() {
+            ui.progress("looking at session", number + 1, all);
+            let findings = examine(session);
+            let is_ill =
+                findings.unreadable.is_some() || findings.faults.iter().any(|fault| fault.kind.is_damage());
+            ill += usize::from(is_ill);
+            match self.answer {
+                Answer::Json => tell_programs(session, &findings, ui)?,
+                Answer::Text => tell_people(session, &findings, is_ill, context, ui)?,
+            }
+        }
+        if self.answer == Answer::Text {
+            let sound = if ill == 0 { "nothing is damaged".into() } else { format!("{ill} of them damaged") };
+            ui.say(&format!("Looked at {}: {sound}.", count(all as u64, "session")));
+        }
+        Ok(if ill > 0 { Done::Partly } else { Done::Fully })
+    }
+}
+
+fn copy(id: &str, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+    let written = context.native.claude()?.repaired_copy(id)?;
+    ui.data(written.session_id.as_bytes())?;
+    ui.say(&format!(
+        "Copied {} that can be read; the damaged session is as it was.",
+        count(written.entries as u64, "entry")
+    ));
+    Ok(Done::Fully)
+}
+
+fn examine(session: &Session) -> Findings {
+    let mut findings = Findings { faults: Vec::new(), unreadable: None, notes: Vec::new() };
+    match Transcript::open(&session.path) {
+        Ok(transcript) => findings.faults = transcript.faults(),
+        Err(error) => findings.unreadable = Some(in_one_line(&error)),
+    }
+    if session.live.is_some() {
+        // It may be in the middle of a line.
+        findings.faults.retain(|fault| fault.kind != rethread_transcripts::FaultKind::TornTail);
+    }
+    if session.directory == Directory::Vanished
+        && let Some(cwd) = &session.cwd
+    {
+        findings.notes.push(format!("its directory {} is gone", cwd.display()));
+    }
+    for subagent in Subagent::all_of(&session.path) {
+        let damage = Transcript::open(&subagent.path)
+            .map(|it| it.faults().iter().filter(|it| it.kind.is_damage()).count());
+        if damage.is_ok_and(|damage| damage > 0) {
+            findings.notes.push(format!("the transcript of its subagent {} is damaged", subagent.agent_id));
+        }
+    }
+    findings
+}
+
+fn tell_programs(session: &Session, findings: &Findings, ui: &mut Ui) -> Result<(), Failure> {
+    let faults = serde_json::to_value(&findings.faults).unwrap_or_default();
+    let line = json!({
+        "session_id": session.session_id, "path": session.path, "faults": faults, "unreadable": findings.unreadable,
+        "notes": findings.notes,
+    });
+    ui.data(line.to_string().as_bytes())
+}
+
+fn tell_people(
+    session: &Session,
+    findings: &Findings,
+    is_ill: bool,
+    context: &Context,
+    ui: &mut Ui,
+) -> Result<(), Failure> {
+    if findings.faults.is_empty() && findings.unreadable.is_none() && findings.notes.is_empty() {
+        return Ok(());
+    }
+    let id = context.short_of(&session.session_id);
+    ui.line(Tone::Strong, &format!("{id}  {}", session.name.as_deref().unwrap_or("-")))?;
+    for fault in &findings.faults {
+        ui.line(Tone::Plain, &format!("  at byte {}: {}", fault.offset, fault.kind))?;
+    }
+    for note in findings.unreadable.iter().chain(&findings.notes) {
+        ui.line(Tone::Plain, &format!("  {note}"))?;
+    }
+    if is_ill && findings.unreadable.is_none() {
+        let command = context.command(&format!("doctor {id} --copy"));
+        ui.line(Tone::Faint, &format!("  {command} writes what can be read as a new session"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! `resume`: goes on with a session in Claude Code.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rethread_transcripts::Directory;
+
+use crate::args;
+use crate::context::Context;
+use crate::failure::{Done, Failure, without_number};
+use crate::named::NamedSession;
+use crate::native::{export, quoted};
+use crate::ui::Ui;
+
+#[derive(Debug)]
+pub(crate) struct Resume {
+    session: NamedSession,
+    print: bool,
+    program: PathBuf,
+}
+
+impl From<args::Resume> for Resume {
+    fn from(typed: args::Resume) -> Self {
+        Self { session: typed.id, print: typed.print, program: typed.program }
+    }
+}
+
+impl Resume {
+    pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        let (id, cwd) = self.find(context, ui)?;
+        if self.print {
+            let program = quoted(&self.program);
+            ui.data(format!("cd {} && {program} --resume {id}", quoted(&cwd)).as_bytes())?;
+            return Ok(Done::Fully);
+        }
+        ui.flush()?;
+        let mut command = Command::new(&self.program);
+        command.arg("--resume").arg(&id).current_dir(&cwd);
+        // Only comes back if it could not begin.
+        let error = command.exec().to_string();
+        let message = format!("cannot run {}: {}", self.program.display(), without_number(&error));
+        Err(Failure::failed(message, "`rethread resume ID --print` prints the command"))
+    }
+
+    /// Finds the session, written out if need be, and where to go on with it.
+    fn find(&self, context: &Context, ui: &mut Ui) -> Result<(String, PathBuf), Failure> {
+        let Some(id) = self.session.native(context)? else {
+            let id = pollster::block_on(self.session.find(context))?;
+            let (written, cwd) = export(&id, context)?;
+            ui.say(&format!("Wrote session {} to {}.", context.short(&id), written.path.display()));
+            return Ok((written.session_id, cwd));
+        };
+        let session = context.native.session(&id)?;
+        if let Some(live) = &session.live {
+            let (message, short) =
+                (format!("session {id} is in use by process {}", live.pid), context.short_of(&id));
+            let hint =
+                format!("`rethread tail {short}` follows it, `rethread fork {short}` continues a copy");
+            return Err(Failure::failed(message, hint));
+        }
+        let cwd = session.cwd.clone().unwrap_or_default();
+        if session.directory != Directory::Present && session.directory != Directory::Moved {
+            // Claude Code finds the session from anywhere, and goes on wherever it is.
+            ui.warn(&format!("{} is not there any more; going on here", cwd.display()));
+            return Ok((id, std::env::current_dir().unwrap_or_else(|_| Path::new(".").to_owned())));
+        }
+        Ok((id, cwd))
+    }
+}

@@ -1,0 +1,97 @@
+//! Claude Code's own sessions, and where rethread keeps what it needs for them.
+
+mod export;
+mod import;
+mod show;
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use rethread_transcripts::{ClaudeFolder, ListOptions, Session};
+use sha2::{Digest as _, Sha256};
+
+use crate::failure::Failure;
+
+pub(crate) use export::export;
+pub(crate) use import::import;
+pub(crate) use show::{Form, Part, find_entry, show, tail};
+pub(crate) use table::{Item, table};
+
+/// Claude Code's folder, and what belongs to it elsewhere.
+#[derive(Debug)]
+pub(crate) struct Native {
+    /// None if nothing says where it is.
+    claude: Option<ClaudeFolder>,
+    cache: Option<PathBuf>,
+    data: Option<PathBuf>,
+}
+
+impl Native {
+    /// Takes what was typed, else what the environment says, else the usual place. Nothing is read yet.
+    pub(crate) fn find(typed: Option<PathBuf>) -> Self {
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let home = set("HOME");
+        let within = |folder: &str| home.as_ref().map(|home| home.join(folder));
+        let folder = typed.or_else(|| set("CLAUDE_CONFIG_DIR")).or_else(|| within(".claude"));
+        let absolute = |name: &str| set(name).filter(|path| path.is_absolute());
+        let cache = absolute("XDG_CACHE_HOME").or_else(|| within(".cache"));
+        let data = absolute("XDG_DATA_HOME").or_else(|| within(".local/share"));
+        Self { claude: folder.map(ClaudeFolder::new), cache, data }
+    }
+
+    /// Returns Claude Code's folder.
+    pub(crate) fn claude(&self) -> Result<&ClaudeFolder, Failure> {
+        self.claude.as_ref().ok_or_else(|| {
+            Failure::wrongly("nothing says where Claude Code's folder is", "`--claude-dir DIR` names it")
+        })
+    }
+
+    /// Returns the ids of all sessions.
+    pub(crate) fn ids(&self) -> Vec<String> {
+        self.claude.as_ref().map(ClaudeFolder::ids).unwrap_or_default()
+    }
+
+    /// Lists sessions, the newest first.
+    pub(crate) fn list(&self) -> Result<Vec<Session>, Failure> {
+        let Some(claude) = &self.claude else { return Ok(Vec::new()) };
+        let with_index = self.index().map(|index| ListOptions::default().index(index));
+        // A cache that cannot be written is no reason not to answer.
+        let listing = match with_index.map(|options| claude.list(&options)) {
+            Some(Ok(listing)) => listing,
+            _ => claude.list(&ListOptions::default())?,
+        };
+        Ok(listing.sessions)
+    }
+
+    /// Returns one session.
+    pub(crate) fn session(&self, id: &str) -> Result<Session, Failure> {
+        let found = self.list()?.into_iter().find(|session| session.session_id == id);
+        found.ok_or_else(|| rethread_transcripts::Error::SessionNotFound(id.to_owned()).into())
+    }
+
+    /// Returns where deleted sessions go: never into Claude Code's folder.
+    pub(crate) fn trash(&self) -> Result<PathBuf, Failure> {
+        let data = self.data.as_ref().ok_or_else(|| {
+            Failure::wrongly(
+                "there is no place for a trash: neither XDG_DATA_HOME nor HOME is set",
+                "set HOME",
+            )
+        })?;
+        Ok(data.join("rethread-native-trash"))
+    }
+
+    fn index(&self) -> Option<PathBuf> {
+        let folder = self.claude.as_ref()?.path();
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let name = Sha256::digest(folder.as_os_str().as_encoded_bytes());
+        let name: String = name.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        Some(self.cache.as_deref()?.join("rethread").join(format!("claude-{name}.index")))
+    }
+}
+
+/// Returns a path that a command line can hold.
+pub(crate) fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/:._-+~@%,=".contains(&byte);
+    if text.bytes().all(plain) { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}

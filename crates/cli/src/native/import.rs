@@ -1,0 +1,119 @@
+//! Claude Code's own sessions, copied into a store, again and again: only what is new is added.
+
+use rethread_store::{Entry, Fork, ForkKind, Metadata, NewSession, Session as Stored, SessionId};
+use rethread_transcripts::{Chain, Session, Subagent, Transcript};
+use serde_json::json;
+
+use crate::context::Context;
+use crate::failure::{Done, Failure, in_one_line};
+use crate::text::count;
+use crate::ui::Ui;
+
+/// What a stored session remembers of its origin.
+const MARK: &str = "claude_transcript";
+
+/// Imports sessions by their ids, or all there are.
+pub(crate) fn import(ids: &[String], context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+    let mut sessions = context.native.list()?;
+    if !ids.is_empty() {
+        sessions.retain(|session| ids.contains(&session.session_id));
+    }
+    let (mut imported, mut same, mut done) = (0_u64, 0_u64, Done::Fully);
+    for (number, session) in sessions.iter().enumerate() {
+        ui.progress("importing session", number + 1, sessions.len());
+        match import_one(session, context) {
+            Ok(true) => {
+                imported += 1;
+                ui.data(session.session_id.as_bytes())?;
+            }
+            Ok(false) => same += 1,
+            Err(failure) => {
+                done = Done::Partly;
+                let why = match failure {
+                    Failure::Store(error) => in_one_line(&error),
+                    Failure::Failed { message, .. } | Failure::Wrongly { message, .. } => message,
+                    Failure::PipeClosed => return Err(Failure::PipeClosed),
+                };
+                ui.warn(&format!("session {} was left out: {why}", context.short_of(&session.session_id)));
+            }
+        }
+    }
+    let already = if same > 0 { format!("; {same} had nothing new") } else { String::new() };
+    ui.say(&format!("Imported {}{already}.", count(imported, "session")));
+    Ok(done)
+}
+
+/// Returns whether there was anything new.
+fn import_one(session: &Session, context: &Context) -> Result<bool, Failure> {
+    let id: SessionId = session.session_id.parse()?;
+    let mark = json!([session.size, session.updated_at.as_nanosecond().to_string()]);
+    let there = pollster::block_on(context.store.load(&id))?;
+    if let Some(there) = &there {
+        let metadata = pollster::block_on(there.metadata())?;
+        if metadata.extra.get(MARK) == Some(&mark) {
+            return Ok(false);
+        }
+    }
+    let stored = match there {
+        Some(there) => there,
+        None => {
+            let cwd = session.cwd.clone().unwrap_or_default();
+            context.write(context.store.create(NewSession::at(cwd).id(id)))?
+        }
+    };
+    let transcript = Transcript::open(&session.path)?;
+    for subagent in Subagent::all_of(&session.path) {
+        import_subagent(&subagent, &stored, context)?;
+    }
+    let about = session.clone();
+    let change = move |metadata: &mut Metadata| {
+        metadata.name = about.custom_title.clone().or_else(|| metadata.name.clone());
+        metadata.model = about.model.clone().or_else(|| metadata.model.clone());
+        metadata.archived = about.archived;
+        metadata.tags = about.tag.iter().cloned().collect();
+        metadata.extra.insert(MARK.into(), mark.clone());
+    };
+    // The active branch last, so that it is the active one here too.
+    let active = transcript.active();
+    let others = transcript.branches().into_iter().filter(|chain| *chain != active);
+    for chain in others {
+        save(&stored, &transcript, &chain, context, |_| ())?;
+    }
+    save(&stored, &transcript, &active, context, change)?;
+    Ok(true)
+}
+
+fn import_subagent(subagent: &Subagent, parent: &Stored, context: &Context) -> Result<(), Failure> {
+    let id: SessionId = format!("agent-{}", subagent.agent_id).parse()?;
+    let child = match pollster::block_on(context.store.load(&id))? {
+        Some(child) => child,
+        None => {
+            let kind = subagent.agent_type.clone().unwrap_or_else(|| "subagent".into());
+            let mut fork = Fork::of_kind(ForkKind::Child).id(id).agent(kind);
+            fork.name = subagent.description.clone();
+            context.write(parent.fork(fork))?
+        }
+    };
+    let transcript = Transcript::open(&subagent.path)?;
+    save(&child, &transcript, &transcript.active(), context, |_| ())
+}
+
+/// Makes a stored conversation what a chain is.
+fn save(
+    stored: &Stored,
+    transcript: &Transcript,
+    chain: &Chain,
+    context: &Context,
+    change: impl FnMut(&mut Metadata) + Send + 'static,
+) -> Result<(), Failure> {
+    let mut entries = Vec::with_capacity(chain.len());
+    let mut reader = transcript.read(chain);
+    while let Some(entry) = reader.next().transpose()? {
+        entries.push(Entry::parse(entry.raw().to_vec())?);
+    }
+    context.write(async {
+        let ticket = stored.save(&entries, change).await?;
+        ticket.await.map(drop)
+    })?;
+    Ok(())
+}

@@ -1,0 +1,241 @@
+//! Claude Code's own sessions on the command line: found, shown, changed when asked, carried to the store and back.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Command;
+
+use rethread_testkit::{Fixture, Home as RealHome, PROBE};
+use serde_json::{Value, json};
+
+use crate::kit::{Home, cannot};
+
+const ONE: &str = "11111111-1111-4111-8111-111111111111";
+const TWO: &str = "22222222-2222-4222-8222-222222222222";
+
+/// A home with two sessions that look like Claude Code's, one of them damaged.
+fn home() -> Home {
+    let home = Home::new();
+    for (id, project, prompts) in [(ONE, "/work/one", 2), (TWO, "/work/two", 1)] {
+        let folder = home.path().join(".claude/projects").join(project.replace('/', "-"));
+        fs::create_dir_all(&folder).unwrap();
+        let lines: String = (0..prompts).flat_map(|number| turn(number, project)).collect();
+        fs::write(folder.join(format!("{id}.jsonl")), lines).unwrap();
+    }
+    home
+}
+
+fn turn(number: usize, cwd: &str) -> [String; 2] {
+    let uuid = |number: usize| format!("aaaaaaaa-0000-4000-8000-{number:012}");
+    let parent = (number > 0).then(|| uuid(number * 2 - 1));
+    let envelope = |kind: &str, uuid: String, parent: Option<String>, message: Value| {
+        let entry = json!({
+            "parentUuid": parent, "isSidechain": false, "type": kind, "message": message, "uuid": uuid,
+            "timestamp": format!("2026-02-09T10:00:0{number}.000Z"), "sessionId": "x", "cwd": cwd, "gitBranch": "main",
+        });
+        format!("{entry}\n")
+    };
+    let said = json!({ "role": "user", "content": format!("Question {number} about {cwd}") });
+    let answer = json!({ "role": "assistant", "id": format!("m{number}"), "model": "opus",
+        "content": [{ "type": "text", "text": format!("Answer {number}") }] });
+    [
+        envelope("user", uuid(number * 2), parent, said),
+        envelope("assistant", uuid(number * 2 + 1), Some(uuid(number * 2)), answer),
+    ]
+}
+
+#[test]
+fn both_homes_are_listed_beneath_their_projects() {
+    let home = home();
+    home.answer(&["new", "--id", "mine", "--name", "In the store"]);
+    let listed = home.answer(&["list"]);
+    for part in
+        ["/work/one\n", "/work/two\n", "11111111  ", "Question 0 about /work/two", "[stored] In the store"]
+    {
+        assert!(listed.contains(part), "{part} is not in\n{listed}");
+    }
+    assert_eq!(home.answer(&["list", "--native", "--search", "TWO", "--json"]).lines().count(), 1);
+    let json = home.answer(&["list", "--json", "--search", "one"]);
+    let session: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (&session["session_id"], &session["home"], &session["cwd"]),
+        (&ONE.into(), &"native".into(), &"/work/one".into())
+    );
+    assert_eq!((&session["message_count"], &session["model"]), (&Value::Null, &"opus".into()));
+    assert_eq!(home.answer(&["list", "--stored", "--json"]).lines().count(), 1);
+}
+
+#[test]
+fn a_session_is_shown_as_conversation_as_messages_and_as_it_stands() {
+    let home = home();
+    let shown = home.answer(&["show", "1111"]);
+    let expected = "user  aaaaaaaa-0000-4000-8000-000000000000\n  Question 0 about /work/one\n\n\
+        assistant  aaaaaaaa-0000-4000-8000-000000000001\n  Answer 0\n\n\
+        user  aaaaaaaa-0000-4000-8000-000000000002\n  Question 1 about /work/one\n\n\
+        assistant  aaaaaaaa-0000-4000-8000-000000000003\n  Answer 1\n";
+    assert_eq!(shown, expected);
+    let messages = home.answer(&["show", ONE, "--json", "--at", "aaaaaaaa-0000-4000-8000-000000000001"]);
+    let last: Value = serde_json::from_str(messages.lines().last().unwrap()).unwrap();
+    let members: Vec<&str> = last.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!((messages.lines().count(), members), (2, vec!["role", "content", "timestamp", "uuid"]));
+    let file = home.path().join(".claude/projects/-work-one").join(format!("{ONE}.jsonl"));
+    assert_eq!(home.answer(&["show", ONE, "--raw"]), fs::read_to_string(file).unwrap());
+}
+
+#[test]
+fn names_tags_archive_and_trash_work_on_claudes_own() {
+    let home = home();
+    let listed = |words: &[&str]| -> Vec<Value> {
+        let words = [&["list", "--json", "--native"], words].concat();
+        home.answer(&words).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    home.run(&["rename", ONE, "The first"]);
+    home.run(&["tag", ONE, "red"]);
+    assert_eq!(listed(&["--tag", "red"])[0]["name"], "The first");
+    home.run(&["tag", ONE, "--remove"]);
+    assert_eq!(listed(&["--tag", "red"]).len(), 0);
+    home.run(&["archive", "1111"]);
+    assert_eq!((listed(&[]).len(), listed(&["--archived"]).len()), (1, 1));
+    home.run(&["archive", "--undo", "1111"]);
+    assert_eq!(home.run(&["delete", "1111"]).code, 0);
+    assert_eq!((listed(&["--all"]).len(), home.run(&["show", ONE]).code), (1, 1));
+    assert_eq!(home.run(&["restore", "1111"]).code, 0);
+    assert_eq!(listed(&["--all"]).len(), 2);
+}
+
+#[test]
+fn the_doctor_finds_what_is_damaged_and_copies_the_rest() {
+    let home = home();
+    let file = home.path().join(".claude/projects/-work-one").join(format!("{ONE}.jsonl"));
+    let whole = fs::read_to_string(&file).unwrap();
+    assert_eq!(home.run(&["doctor", TWO]).code, 0);
+    let torn = whole.find('\n').unwrap() + 1;
+    fs::write(&file, format!("{}\0\0\0\n{}", &whole[..torn], &whole[torn..])).unwrap();
+    let said = home.run(&["doctor"]);
+    assert_eq!(said.code, 1);
+    assert!(said.out.contains(&format!("  at byte {torn}: bytes of zero")), "{}", said.out);
+    assert_eq!(home.run(&["show", ONE]).code, 1);
+    let copied = home.run(&["doctor", ONE, "--copy"]);
+    assert_eq!(home.run(&["doctor", copied.out.trim()]).code, 0, "{}", copied.err);
+    assert_eq!(home.answer(&["show", copied.out.trim(), "--json"]).lines().count(), 4);
+}
+
+#[test]
+fn an_import_adds_what_is_new_and_nothing_twice() {
+    let home = home();
+    assert_eq!(home.run(&["import", "--claude"]).out.lines().count(), 2);
+    let again = home.run(&["import", "--claude"]);
+    assert_eq!((again.out.as_str(), again.err.as_str()), ("", "Imported 0 sessions; 2 had nothing new.\n"));
+    let file = home.path().join(".claude/projects/-work-two").join(format!("{TWO}.jsonl"));
+    let more = fs::read_to_string(&file).unwrap() + &turn(1, "/work/two").concat();
+    fs::write(&file, &more).unwrap();
+    assert_eq!(home.run(&["import", "--claude", TWO]).out, format!("{TWO}\n"));
+    assert_eq!(home.answer(&["show", &format!("stored:{TWO}"), "--json"]), more);
+    let listed = home.answer(&["list", "--stored", "--json"]);
+    assert_eq!(listed.lines().count(), 2);
+}
+
+#[test]
+fn tail_shows_what_was_said_last_and_then_what_comes() {
+    let home = home();
+    let file = home.path().join(".claude/projects/-work-two").join(format!("{TWO}.jsonl"));
+    let mut child = home.start(&["tail", TWO, "-n", "1", "--json"]);
+    let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Value>(&out.next().unwrap().unwrap()).unwrap()["uuid"].clone();
+    let uuid = |number: usize| Value::from(format!("aaaaaaaa-0000-4000-8000-{number:012}"));
+    assert_eq!(next(), uuid(1));
+    let more = turn(1, "/work/two").concat();
+    let (half, rest) = more.split_at(100);
+    for part in [half, rest] {
+        fs::OpenOptions::new().append(true).open(&file).unwrap().write_all(part.as_bytes()).unwrap();
+    }
+    assert_eq!([next(), next()], [uuid(2), uuid(3)]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn resume_prints_the_command_for_the_right_directory() {
+    let home = home();
+    let project = home.path().join("it's here");
+    fs::create_dir(&project).unwrap();
+    let folder = home.path().join(".claude/projects/-x");
+    fs::create_dir(&folder).unwrap();
+    let id = "33333333-3333-4333-8333-333333333333";
+    fs::write(folder.join(format!("{id}.jsonl")), turn(0, project.to_str().unwrap()).concat()).unwrap();
+    let printed = home.answer(&["resume", "3333", "--print"]);
+    assert_eq!(printed, format!("cd '{}/it'\\''s here' && claude --resume {id}\n", home.path().display()));
+}
+
+/// Everything that only reads leaves Claude Code's folder alone, as the kernel sees it.
+#[test]
+fn whatever_only_reads_opens_nothing_for_writing() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        return cannot("strace is not installed");
+    }
+    let home = home();
+    let trace = home.path().join("trace");
+    let runner = ["strace", "-f", "-qq", "-e", "trace=file,ftruncate,fchmod", "-o", trace.to_str().unwrap()];
+    for words in [
+        &["list", "--all"][..],
+        &["show", ONE],
+        &["show", ONE, "--raw", "--all"],
+        &["doctor"],
+        &["import", "--claude"],
+        &["resume", TWO, "--print"],
+    ] {
+        home.through(&runner, words).output().unwrap();
+        let trace = fs::read_to_string(&trace).unwrap();
+        let touched: Vec<&str> = trace.lines().filter(|line| line.contains("/.claude")).collect();
+        assert!(touched.iter().any(|line| line.contains("open")), "{words:?} opens nothing\n{trace}");
+        for line in touched {
+            let is_open = line.contains("open") && line.contains("O_RDONLY") && !line.contains("O_CREAT");
+            let is_look = ["stat", "access(", "readlink", "getdents"].iter().any(|call| line.contains(call));
+            assert!(is_open || is_look, "{words:?}: {line}");
+        }
+    }
+}
+
+#[test]
+fn the_real_cli_resumes_what_was_imported_and_exported_again() {
+    let Some(fixture) = Fixture::play_named("parallel_tools") else {
+        return cannot("Claude Code cannot be installed");
+    };
+    let home = Home::new();
+    let from = fixture.home.config();
+    let from = from.to_str().unwrap();
+    let imported = home.run(&["--claude-dir", from, "import", "--claude"]);
+    assert_eq!((imported.code, imported.out.trim()), (0, fixture.session.as_str()), "{}", imported.err);
+    // To another home of Claude Code's, where nobody knows the session.
+    let Some(other) = RealHome::new() else { return };
+    let to = other.config();
+    let said = home.run(&["--claude-dir", to.to_str().unwrap(), "export", &fixture.session, "--claude"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let sent = other.claude().messages_on_resume(&fixture.session, PROBE);
+    let calls =
+        |messages: &[Value]| serde_json::to_string(messages).unwrap().matches("\"tool_result\"").count();
+    assert_eq!(calls(&sent), 5);
+    assert!(serde_json::to_string(&sent).unwrap().contains("All five ran."));
+}
+
+#[test]
+fn the_real_cli_resumes_a_session_that_was_never_its_own() {
+    let Some(other) = RealHome::new() else { return cannot("Claude Code cannot be installed") };
+    let home = Home::new();
+    let id = "77777777-7777-4777-8777-777777777777";
+    let cwd = other.project();
+    home.answer(&["new", "--id", id, "--cwd", cwd.to_str().unwrap()]);
+    let entries = "{\"uuid\":\"m1\",\"role\":\"user\",\"content\":\"Remember the number 4711\"}\n\
+        {\"uuid\":\"m2\",\"role\":\"assistant\",\"content\":\"I shall.\",\"tool_calls\":[{\"id\":\"c1\",\"name\":\"Read\",\"input\":{\"file_path\":\"x\"}}]}\n\
+        {\"uuid\":\"m3\",\"role\":\"tool\",\"tool_call_id\":\"c1\",\"content\":\"the file\"}\n\
+        {\"uuid\":\"m4\",\"role\":\"assistant\",\"content\":\"Read.\"}\n";
+    home.feed(&["append", id], entries);
+    let config = other.config();
+    let said = home.run(&["--claude-dir", config.to_str().unwrap(), "resume", id, "--print"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let sent = serde_json::to_string(&other.claude().messages_on_resume(id, PROBE)).unwrap();
+    for part in ["Remember the number 4711", "I shall.", "\"id\":\"c1\"", "the file", "Read."] {
+        assert!(sent.contains(part), "{part} was not sent: {sent}");
+    }
+}

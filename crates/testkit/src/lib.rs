@@ -1,0 +1,34 @@
+//! What tests run against: the real Claude Code CLI in a home of its own, and a Messages API that answers as its
+//! prompts say.
+//!
+//! Nothing here touches a person's own configuration: the CLI gets an empty environment, a temporary home and an
+//! address on the loopback.
+#![warn(missing_docs)]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot begin has failed")]
+#![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+
+mod api;
+mod claude;
+mod conversation;
+mod fixture;
+mod home;
+mod http;
+mod program;
+mod scenario;
+mod script;
+mod stream;
+
+pub use api::{Request, ScriptedApi};
+pub use claude::{Claude, Ran};
+pub use conversation::Conversation;
+pub use fixture::{Fixture, PROBE};
+pub use home::Home;
+pub use program::{PINNED, Program, PythonSdk, Sdk};
+pub use scenario::{SCENARIOS, Scenario};
+pub use script::{Prompt, Reply};
+
+/// Says in one line that a test cannot be made here; in CI that is a failure.
+pub fn cannot(what: &str) {
+    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{what}");
+    eprintln!("skipped: {what}");
+}

@@ -1,0 +1,249 @@
+//! Claude Code's folder, and the sessions in it.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::catalog::{Catalog, Record};
+use crate::error::{Error, Result};
+use crate::listing::{Listing, assemble};
+use crate::live::{Live, live};
+use crate::skim::{Buffer, Skim};
+use crate::transcript::Transcript;
+use crate::walk::{Found, State, is_uuid, walk};
+
+/// How many threads look at files: when nothing is in memory yet, they wait for the disk most of the time.
+const THREADS: usize = 8;
+/// From how many files on that is worth it.
+const MANY: usize = 32;
+/// A file that was written to so shortly before may be written to again without its time changing.
+const RACY: i64 = 1_000_000_000;
+
+/// Claude Code's configuration folder: `$CLAUDE_CONFIG_DIR`, else `~/.claude`. It is only read.
+///
+/// ```no_run
+/// use rethread_transcripts::{ClaudeFolder, ListOptions};
+///
+/// let claude = ClaudeFolder::new("/home/ada/.claude");
+/// for session in claude.list(&ListOptions::default())?.sessions {
+///     println!("{} {}", session.session_id, session.name.unwrap_or_default());
+/// }
+/// # Ok::<(), rethread_transcripts::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ClaudeFolder {
+    root: PathBuf,
+}
+
+/// How to list sessions.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ListOptions {
+    /// Where to keep what was learnt, so that the next listing opens only what changed. A file of the caller's.
+    pub index: Option<PathBuf>,
+    /// How many sessions at most, the newest; 0 for all. Others are then not even looked at.
+    pub limit: usize,
+}
+
+impl ListOptions {
+    /// Keeps what was learnt in a file.
+    pub fn index(self, path: impl Into<PathBuf>) -> Self {
+        Self { index: Some(path.into()), ..self }
+    }
+
+    /// Lists the newest only.
+    pub fn limit(self, limit: usize) -> Self {
+        Self { limit, ..self }
+    }
+}
+
+impl ClaudeFolder {
+    /// Names a folder. Nothing is read yet.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Returns the folder.
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the folder of projects.
+    pub fn projects(&self) -> PathBuf {
+        self.root.join("projects")
+    }
+
+    /// Lists sessions, the newest first. Damaged ones are among them.
+    pub fn list(&self, options: &ListOptions) -> Result<Listing> {
+        let projects = self.projects();
+        let load = || options.index.as_deref().map(Catalog::load).unwrap_or_default();
+        let (catalog, found) = thread::scope(|scope| {
+            let catalog = scope.spawn(load);
+            let found = walk(&projects);
+            (catalog.join().unwrap_or_default(), found)
+        });
+        let mut found = found.map_err(Error::io("look into", &projects))?;
+        found.sort_unstable_by(|one, other| {
+            other.state.modified.cmp(&one.state.modified).then_with(|| one.id.cmp(&other.id))
+        });
+        if options.limit > 0 {
+            found.truncate(options.limit);
+        }
+        let looked = look_at(&projects, &found, catalog);
+        if let Some(index) = options.index.as_deref().filter(|_| looked.has_news && options.limit == 0) {
+            let now = now();
+            let settled = |record: &&Record| record.modified + RACY < now;
+            Catalog::save(index, looked.records.iter().map(|record| &**record).filter(settled))?;
+        }
+        Ok(assemble(found, looked.records, &self.live()))
+    }
+
+    /// Counts the messages of sessions that nobody counted since they changed, the newest first, and keeps the counts in
+    /// an index. Stops when `go_on` says no. Returns how many were counted.
+    pub fn count(&self, index: &Path, mut go_on: impl FnMut() -> bool) -> Result<usize> {
+        let projects = self.projects();
+        let listing = self.list(&ListOptions::default().index(index))?;
+        let mut catalog = Catalog::load(index);
+        let mut counted = 0;
+        for session in listing.sessions.iter().filter(|session| session.message_count.is_none()) {
+            if !go_on() {
+                break;
+            }
+            // One that cannot be read stays uncounted; the listing says why.
+            let Ok(transcript) = Transcript::open(&session.path) else { continue };
+            if let Some(record) = catalog.records.get_mut(&name_of(&projects, &session.path))
+                && record.size == transcript.length()
+            {
+                record.message_count = Some(transcript.active().message_count());
+                counted += 1;
+            }
+        }
+        Catalog::save(index, catalog.records.values().map(|record| &**record))?;
+        Ok(counted)
+    }
+
+    /// Returns the ids of all sessions, in no order. No file is opened.
+    pub fn ids(&self) -> Vec<String> {
+        let folders = fs::read_dir(self.projects()).into_iter().flatten().flatten();
+        let entries = folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten().flatten());
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names
+            .filter_map(|name| name.strip_suffix(".jsonl").filter(|id| is_uuid(id)).map(str::to_owned))
+            .collect()
+    }
+
+    /// Finds a session's file by its id.
+    pub fn find(&self, session: &str) -> Result<PathBuf> {
+        let not_found = || Error::SessionNotFound(session.to_owned());
+        if !is_uuid(session) {
+            return Err(not_found());
+        }
+        let projects = self.projects();
+        let folders = fs::read_dir(&projects).map_err(|_| not_found())?;
+        let mut files = folders.flatten().map(|folder| folder.path().join(format!("{session}.jsonl")));
+        files.find(|file| file.is_file()).ok_or_else(not_found)
+    }
+
+    /// Returns the processes of Claude Code that are at work.
+    pub fn live(&self) -> Vec<Live> {
+        live(&self.root)
+    }
+
+    /// Returns the process that is at work on a session.
+    pub fn live_on(&self, session: &str) -> Option<Live> {
+        self.live().into_iter().find(|live| live.session == session)
+    }
+}
+
+/// What was learnt of some files, in their order.
+#[expect(
+    clippy::vec_box,
+    reason = "records are large and go from the catalog to the listing without being copied"
+)]
+struct Looked {
+    records: Vec<Box<Record>>,
+    /// Not all of it was known before, or some of that is gone.
+    has_news: bool,
+}
+
+fn look_at(projects: &Path, found: &[Found], catalog: Catalog) -> Looked {
+    let mut known = catalog.records;
+    let before = known.len();
+    let mut records: Vec<Option<Box<Record>>> = Vec::with_capacity(found.len());
+    let (mut stale, mut reused) = (Vec::new(), 0);
+    for (at, found) in found.iter().enumerate() {
+        let name = name_of(projects, &found.path);
+        match known.remove(&name) {
+            Some(record) if record.fits(found.state) => {
+                reused += 1;
+                records.push(Some(record));
+            }
+            record => {
+                stale.push((at, name, record));
+                records.push(None);
+            }
+        }
+    }
+    let has_news = !stale.is_empty() || reused != before;
+    let fresh = Mutex::new(Vec::with_capacity(stale.len()));
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let (mut buffer, mut own) = (Buffer::default(), Vec::new());
+        while let Some((at, name, record)) = stale.get(next.fetch_add(1, Ordering::Relaxed)) {
+            own.push((*at, Box::new(skim(&found[*at], name.clone(), record.as_deref(), &mut buffer))));
+        }
+        fresh.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend(own);
+    };
+    thread::scope(|scope| {
+        let others = if stale.len() >= MANY { THREADS - 1 } else { 0 };
+        for _ in 0..others {
+            scope.spawn(work);
+        }
+        work();
+    });
+    for (at, record) in fresh.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+        records[at] = Some(record);
+    }
+    Looked { records: records.into_iter().flatten().collect(), has_news }
+}
+
+fn skim(found: &Found, name: String, known: Option<&Record>, buffer: &mut Buffer) -> Record {
+    let known = known.filter(|record| record.may_begin(found.state));
+    let opening = known.map(|record| &record.skim.opening).filter(|opening| opening.first_prompt.is_some());
+    let looked = File::open(&found.path).and_then(|file| {
+        // It may have grown since it was found.
+        let state = State::of(&file.metadata()?);
+        Skim::of(&file, state.size, opening, buffer).map(|skim| (state, skim))
+    });
+    match looked {
+        Ok((state, skim)) => Record::new(name, state, skim),
+        // Never kept as known: the time of writing is that of no file.
+        Err(_) => {
+            Record { inode: 0, modified: i64::MAX - RACY, ..Record::new(name, found.state, Skim::default()) }
+        }
+    }
+}
+
+fn name_of(projects: &Path, path: &Path) -> String {
+    path.strip_prefix(projects).unwrap_or(path).to_string_lossy().into_owned()
+}
+
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// Returns what groups sessions that share their first entry.
+pub(crate) fn by_root(records: &[Box<Record>]) -> HashMap<&str, Vec<usize>> {
+    let mut roots: HashMap<&str, Vec<usize>> = HashMap::with_capacity(records.len());
+    for (at, record) in records.iter().enumerate() {
+        if let Some(root) = &record.skim.opening.root {
+            roots.entry(root).or_default().push(at);
+        }
+    }
+    roots
+}

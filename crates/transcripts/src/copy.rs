@@ -1,0 +1,202 @@
+//! A session written again under another id: a fork, or what could be saved of a damaged one.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::chain::Chain;
+use crate::claude_folder::ClaudeFolder;
+use crate::envelope::Envelope;
+use crate::error::{Error, Result};
+use crate::folder_name::folder_name;
+use crate::lines::each_entry;
+use crate::object::Object;
+use crate::rewrite::Rewrite;
+use crate::text::lossy;
+use crate::transcript::Transcript;
+use crate::walk::is_uuid;
+
+/// How to fork a session.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct NativeFork {
+    /// The last entry to take over; the active conversation's last if none is named.
+    pub at: Option<String>,
+    /// The new session's id, a UUID; a new one if none is given.
+    pub id: Option<String>,
+    /// The new session's name.
+    pub name: Option<String>,
+}
+
+/// A session that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Its id.
+    pub session_id: String,
+    /// Its transcript.
+    pub path: PathBuf,
+    /// How many entries it has.
+    pub entries: usize,
+}
+
+impl ClaudeFolder {
+    /// Writes the conversation up to an entry as a session of its own, which Claude Code can resume. The entries keep
+    /// their ids, as in Claude Code's own forks, and say where they come from.
+    pub fn fork(&self, session: &str, fork: &NativeFork) -> Result<Written> {
+        let path = self.find(session)?;
+        let transcript = Transcript::open(&path)?;
+        let chain = match &fork.at {
+            Some(uuid) => transcript.chain_to(uuid)?,
+            None => transcript.active(),
+        };
+        let new = new_id(fork.id.as_deref())?;
+        let mut lines = Vec::new();
+        if let Some(name) = &fork.name {
+            lines.push(
+                json!({ "type": "custom-title", "customTitle": name, "sessionId": new })
+                    .to_string()
+                    .into_bytes(),
+            );
+        }
+        let before = lines.len();
+        let leaf = copy_chain(&transcript, &chain, session, &new, &mut lines)?;
+        let leaf = leaf.ok_or_else(|| Error::NothingToResume(path.clone()))?;
+        let entries = lines.len() - before;
+        lines.push(last_prompt(&new, &leaf));
+        let to = path.with_file_name(format!("{new}.jsonl"));
+        write_new(&to, &new, &lines)?;
+        self.link_file_history(session, &new)?;
+        Ok(Written { session_id: new, path: to, entries })
+    }
+
+    /// Writes what can be read of a session as a session of its own, which Claude Code can resume. The damaged one is
+    /// left as it is.
+    pub fn repaired_copy(&self, session: &str) -> Result<Written> {
+        let path = self.find(session)?;
+        let transcript = Transcript::open(&path)?;
+        let new = new_id(None)?;
+        let mended = transcript.mended_parents();
+        let mut lines = Vec::new();
+        let file = File::open(&path).map_err(Error::io("open", &path))?;
+        each_entry(&file, transcript.length(), |span, raw| {
+            let parent = mended.iter().find(|(at, _)| *at == span.offset).map(|(_, parent)| parent.clone());
+            lines.extend(Rewrite { session: &new, parent, forked_from: None }.of(raw));
+        })
+        .map_err(Error::io("read", &path))?;
+        let active = transcript.active();
+        let leaf = Chain { links: active.links.last().copied().into_iter().collect() };
+        let leaf = transcript.read(&leaf).next().transpose()?.and_then(|entry| entry.text("uuid"));
+        let leaf = leaf.ok_or_else(|| Error::NothingToResume(path.clone()))?;
+        let entries = lines.len();
+        lines.push(last_prompt(&new, &leaf));
+        let to = path.with_file_name(format!("{new}.jsonl"));
+        write_new(&to, &new, &lines)?;
+        Ok(Written { session_id: new, path: to, entries })
+    }
+
+    /// Writes entries as a session of a working directory, which Claude Code can resume if they are its own or like
+    /// them. Their `sessionId` is made to fit.
+    pub fn write_session<'a>(
+        &self,
+        session: &str,
+        cwd: &Path,
+        entries: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<Written> {
+        let session = new_id(Some(session))?;
+        if self.find(&session).is_ok() {
+            return Err(Error::SessionExists(session));
+        }
+        let rewrite = Rewrite { session: &session, ..Rewrite::default() };
+        let lines: Vec<Vec<u8>> = entries.into_iter().filter_map(|entry| rewrite.of(entry)).collect();
+        let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+        let folder = self.projects().join(folder_name(&cwd.to_string_lossy()));
+        fs::create_dir_all(&folder).map_err(Error::io("make", &folder))?;
+        let path = folder.join(format!("{session}.jsonl"));
+        write_new(&path, &session, &lines)?;
+        Ok(Written { session_id: session, path, entries: lines.len() })
+    }
+
+    /// Gives a fork the file history of its origin, as Claude Code does: the same files, linked.
+    fn link_file_history(&self, from: &str, to: &str) -> Result<()> {
+        let (from, to) =
+            (self.path().join("file-history").join(from), self.path().join("file-history").join(to));
+        let Ok(entries) = fs::read_dir(&from) else { return Ok(()) };
+        fs::create_dir_all(&to).map_err(Error::io("make", &to))?;
+        for entry in entries.flatten() {
+            let new = to.join(entry.file_name());
+            fs::hard_link(entry.path(), &new).map_err(Error::io("link", &new))?;
+        }
+        Ok(())
+    }
+}
+
+/// Copies a chain, with the file history that belongs to it, and returns the id of its last entry.
+fn copy_chain(
+    transcript: &Transcript,
+    chain: &Chain,
+    from: &str,
+    to: &str,
+    lines: &mut Vec<Vec<u8>>,
+) -> Result<Option<String>> {
+    let mended = transcript.mended_parents();
+    let mut uuids = Vec::with_capacity(chain.len());
+    let mut reader = transcript.read(chain);
+    while let Some(entry) = reader.next().transpose()? {
+        let parent =
+            mended.iter().find(|(at, _)| *at == entry.span().offset).map(|(_, parent)| parent.clone());
+        uuids.extend(entry.text("uuid"));
+        lines.extend(Rewrite { session: to, parent, forked_from: Some(from) }.of(entry.raw()));
+    }
+    let path = transcript.path();
+    let file = File::open(path).map_err(Error::io("open", path))?;
+    each_entry(&file, transcript.length(), |_, raw| {
+        let kind = Envelope::of(raw);
+        if kind.is_some_and(|envelope| envelope.kind().starts_with("file-history-")) {
+            let text = lossy(raw);
+            let object = Object::of(&text);
+            // A delta belongs to the snapshot it names.
+            let owner =
+                object.and_then(|it| it.string("snapshotMessageId").or_else(|| it.string("messageId")));
+            if owner.is_some_and(|owner| uuids.iter().any(|uuid| *uuid == owner)) {
+                lines.push(raw.to_vec());
+            }
+        }
+    })
+    .map_err(Error::io("read", path))?;
+    Ok(uuids.pop())
+}
+
+fn last_prompt(session: &str, leaf: &str) -> Vec<u8> {
+    json!({ "type": "last-prompt", "leafUuid": leaf, "sessionId": session }).to_string().into_bytes()
+}
+
+fn new_id(wanted: Option<&str>) -> Result<String> {
+    match wanted {
+        None => Ok(Uuid::new_v4().to_string()),
+        Some(id) if is_uuid(id) => Ok(id.to_owned()),
+        Some(id) => {
+            let rule = "Claude Code's sessions are named by UUIDs";
+            Err(Error::BadName { what: "session id", text: id.into(), rule })
+        }
+    }
+}
+
+/// Writes a transcript that is not there yet, whole or not at all.
+fn write_new(path: &Path, session: &str, lines: &[Vec<u8>]) -> Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    // Made for its owner only, as Claude Code's own are.
+    let mut aside = tempfile::NamedTempFile::new_in(folder).map_err(Error::io("write", path))?;
+    let mut bytes = lines.join(&b'\n');
+    bytes.push(b'\n');
+    aside.write_all(&bytes).map_err(Error::io("write", path))?;
+    match aside.persist_noclobber(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => {
+            Err(Error::SessionExists(session.to_owned()))
+        }
+        Err(error) => Err(Error::io("write", path)(error.error)),
+    }
+}

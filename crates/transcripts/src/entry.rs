@@ -1,0 +1,233 @@
+//! One line of a transcript, as it stands there, and what it says.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::blocks::Blocks;
+use crate::chain::Link;
+use crate::envelope::{Envelope, Strict};
+use crate::message::{Block, Role};
+use crate::node::{Kind, Marks, Node, Span};
+use crate::object::Object;
+use crate::text::{Text, lossy};
+
+/// One entry, byte for byte. Typed views are made when they are asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    raw: &'a [u8],
+    link: Link,
+}
+
+impl<'a> Entry<'a> {
+    pub(crate) fn new(raw: &'a [u8], link: Link) -> Self {
+        Self { raw, link }
+    }
+
+    /// Looks at a line that a [`Watch`](crate::Watch) delivered; `None` if it is no part of a conversation.
+    pub fn of(raw: &'a [u8], span: Span) -> Option<Self> {
+        let node = Node::of(&Envelope::of(raw)?, span)?;
+        Some(Self::new(raw, Link::from(&node)))
+    }
+
+    /// Returns the line as it stands in the file, without its newline.
+    pub fn raw(&self) -> &'a [u8] {
+        self.raw
+    }
+
+    /// Returns where it stands.
+    pub fn span(&self) -> Span {
+        self.link.span
+    }
+
+    /// Returns who speaks: whoever it is in a message, else the program.
+    pub fn role(&self) -> Role {
+        match self.link.kind {
+            Kind::User => Role::User,
+            Kind::Assistant => Role::Assistant,
+            Kind::Attachment if self.link.marks.has(Marks::QUEUED) => Role::User,
+            Kind::Attachment | Kind::System | Kind::Progress => Role::System,
+        }
+    }
+
+    /// Returns whether a person reading the conversation would want to see it.
+    pub fn is_message(&self) -> bool {
+        self.link.is_message()
+    }
+
+    /// Returns whether it brings the result of a tool.
+    pub fn is_tool_result(&self) -> bool {
+        self.link.marks.has(Marks::RESULT)
+    }
+
+    /// Returns whether no model and no person said it: API errors, and what closes an interrupted turn.
+    pub fn is_synthetic(&self) -> bool {
+        self.link.marks.has(Marks::SYNTHETIC)
+    }
+
+    /// Returns whether it is the summary that stands for what was compacted.
+    pub fn is_summary(&self) -> bool {
+        self.link.marks.has(Marks::SUMMARY)
+    }
+
+    /// Returns whether the conversation was compacted here.
+    pub fn is_boundary(&self) -> bool {
+        self.link.marks.has(Marks::BOUNDARY)
+    }
+
+    /// Returns what it says. Members of unexpected types count as missing.
+    pub fn view(&self) -> View<'a> {
+        let usual: Result<Strict<Usual<'a>>, _> = serde_json::from_slice(self.raw);
+        match usual {
+            Ok(Strict(usual)) => View::of_usual(usual, self.link),
+            Err(_) => View::of_odd(&lossy(self.raw), self.link).unwrap_or_default(),
+        }
+    }
+
+    /// Returns what it says with its blocks, all in one pass.
+    pub fn typed(&self) -> Typed<'a> {
+        if !self.link.marks.has(Marks::QUEUED)
+            && let Ok(Strict(line)) = serde_json::from_slice::<Strict<TypedLine<'a>>>(self.raw)
+            && let Some(Strict(body)) = line.message
+        {
+            let text = |text: Option<Text<'a>>| text.map(|Text(text)| text);
+            let (uuid, timestamp, model) = (text(line.uuid), text(line.timestamp), text(body.model));
+            return Typed {
+                uuid,
+                timestamp,
+                model,
+                blocks: body.content.map(|Blocks(it)| it).unwrap_or_default(),
+            };
+        }
+        Typed::of_odd(self.view())
+    }
+
+    /// Returns the text of any member of the entry.
+    pub fn text(&self, name: &str) -> Option<String> {
+        Object::of(&lossy(self.raw))?.string(name).map(Cow::into_owned)
+    }
+}
+
+/// What an entry says.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct View<'a> {
+    /// Its id; of a prompt that came while a turn ran, the id it was sent under.
+    pub uuid: Option<Cow<'a, str>>,
+    /// When it was written.
+    pub timestamp: Option<Cow<'a, str>>,
+    /// The model that said it.
+    pub model: Option<Cow<'a, str>>,
+    /// What is said, as it stands: a text, or an array of blocks.
+    pub content: Option<Cow<'a, RawValue>>,
+}
+
+impl View<'_> {
+    /// Returns the blocks of its content; a text is one block.
+    pub fn blocks(&self) -> Vec<Block<'_>> {
+        self.content.as_deref().map(Block::all_of).unwrap_or_default()
+    }
+}
+
+/// What an entry says, with its blocks.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Typed<'a> {
+    /// Its id.
+    pub uuid: Option<Cow<'a, str>>,
+    /// When it was written.
+    pub timestamp: Option<Cow<'a, str>>,
+    /// The model that said it.
+    pub model: Option<Cow<'a, str>>,
+    /// The blocks of its content; a text is one block.
+    pub blocks: Vec<Block<'a>>,
+}
+
+impl<'a> Typed<'a> {
+    fn of_odd(view: View<'a>) -> Self {
+        let View { uuid, timestamp, model, content } = view;
+        let blocks = match content {
+            Some(Cow::Borrowed(content)) => Block::all_of(content),
+            Some(Cow::Owned(content)) => Block::all_of(&content).into_iter().map(Block::into_owned).collect(),
+            None => Vec::new(),
+        };
+        Self { uuid, timestamp, model, blocks }
+    }
+}
+
+#[derive(Deserialize)]
+struct TypedLine<'a> {
+    #[serde(borrow)]
+    uuid: Option<Text<'a>>,
+    #[serde(borrow)]
+    timestamp: Option<Text<'a>>,
+    #[serde(borrow)]
+    message: Option<Strict<TypedBody<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct TypedBody<'a> {
+    #[serde(borrow)]
+    model: Option<Text<'a>>,
+    #[serde(borrow)]
+    content: Option<Blocks<'a>>,
+}
+
+/// An entry as nearly all are, read in one pass.
+#[derive(Deserialize)]
+struct Usual<'a> {
+    #[serde(borrow)]
+    uuid: Option<Text<'a>>,
+    #[serde(borrow)]
+    timestamp: Option<Text<'a>>,
+    #[serde(borrow)]
+    message: Option<Strict<UsualBody<'a>>>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    attachment: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct UsualBody<'a> {
+    #[serde(borrow)]
+    model: Option<Text<'a>>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+}
+
+impl<'a> View<'a> {
+    fn of_usual(usual: Usual<'a>, link: Link) -> Self {
+        let text = |text: Option<Text<'a>>| text.map(|Text(text)| text);
+        let timestamp = text(usual.timestamp);
+        if link.marks.has(Marks::QUEUED)
+            && let Some(queued) = usual.attachment.and_then(|it| Object::of(it.get()))
+        {
+            let uuid = queued.string("source_uuid").or(text(usual.uuid));
+            return Self { uuid, timestamp, model: None, content: queued.get("prompt").map(Cow::Borrowed) };
+        }
+        let (model, content) = match usual.message {
+            Some(Strict(body)) => (text(body.model), body.content),
+            None => (None, usual.content),
+        };
+        Self { uuid: text(usual.uuid), timestamp, model, content: content.map(Cow::Borrowed) }
+    }
+
+    fn of_odd(json: &str, link: Link) -> Option<Self> {
+        let entry = Object::of(json)?;
+        let text = |it: Option<Cow<'_, str>>| it.map(|it| Cow::Owned(it.into_owned()));
+        let queued = entry.object("attachment").filter(|_| link.marks.has(Marks::QUEUED));
+        let (body, name) = match (&queued, entry.object("message")) {
+            (Some(_), _) => (queued, "prompt"),
+            (None, message) => (message, "content"),
+        };
+        let body = body.as_ref().unwrap_or(&entry);
+        Some(Self {
+            uuid: text(body.string("source_uuid").or_else(|| entry.string("uuid"))),
+            timestamp: text(entry.string("timestamp")),
+            model: text(body.string("model")),
+            content: body.get(name).map(|content| Cow::Owned(content.to_owned())),
+        })
+    }
+}

@@ -1,0 +1,332 @@
+//! Facts about a session that stand in single lines.
+
+use std::borrow::Cow;
+
+use memchr::{memchr_iter, memmem};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::message::Block;
+use crate::skim::lines_from_the_end;
+use crate::text::Text;
+
+/// How much of a prompt is kept, in characters, as in the official SDKs.
+const PROMPT: usize = 200;
+/// How much of a prompt is looked at, in bytes.
+const LOOKED_AT: usize = 4096;
+/// How many entries from the end are looked at for the model.
+const RECENT: usize = 8;
+
+/// What the beginning of a transcript tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Opening {
+    #[serde(rename = "c", skip_serializing_if = "Option::is_none")]
+    pub(crate) cwd: Option<String>,
+    /// When the first line was written that says so.
+    #[serde(rename = "t", skip_serializing_if = "Option::is_none")]
+    pub(crate) began_at: Option<String>,
+    #[serde(rename = "p", skip_serializing_if = "Option::is_none")]
+    pub(crate) first_prompt: Option<String>,
+    /// The first entry of the conversation: forks share it.
+    #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
+    pub(crate) root: Option<String>,
+    #[serde(rename = "f", skip_serializing_if = "Option::is_none")]
+    pub(crate) forked_from: Option<String>,
+    #[serde(rename = "b", skip_serializing_if = "Option::is_none")]
+    pub(crate) branch: Option<String>,
+    /// The repository's directory, for a session in a worktree.
+    #[serde(rename = "w", skip_serializing_if = "Option::is_none")]
+    pub(crate) worktree_of: Option<String>,
+    #[serde(rename = "v", skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<String>,
+    /// It is a subagent's.
+    #[serde(rename = "s", skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_sidechain: bool,
+}
+
+/// What the end of a transcript tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Ending {
+    #[serde(rename = "c", skip_serializing_if = "Option::is_none")]
+    pub(crate) custom_title: Option<String>,
+    #[serde(rename = "a", skip_serializing_if = "Option::is_none")]
+    pub(crate) ai_title: Option<String>,
+    #[serde(rename = "p", skip_serializing_if = "Option::is_none")]
+    pub(crate) last_prompt: Option<String>,
+    #[serde(rename = "s", skip_serializing_if = "Option::is_none")]
+    pub(crate) summary: Option<String>,
+    /// Empty if it was taken off.
+    #[serde(rename = "t", skip_serializing_if = "Option::is_none")]
+    pub(crate) tag: Option<String>,
+    #[serde(rename = "b", skip_serializing_if = "Option::is_none")]
+    pub(crate) branch: Option<String>,
+    #[serde(rename = "m", skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
+    pub(crate) relocated: Option<String>,
+    /// The last line is no entry, or has no end.
+    #[serde(rename = "x", skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_torn: bool,
+    /// There is not a single entry among the lines.
+    #[serde(rename = "n", skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_unreadable: bool,
+}
+
+/// The members that tell something about a session.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Line<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Text<'a>>,
+    #[serde(borrow)]
+    uuid: Option<Text<'a>>,
+    #[serde(borrow)]
+    cwd: Option<Text<'a>>,
+    #[serde(borrow)]
+    timestamp: Option<Text<'a>>,
+    #[serde(borrow)]
+    git_branch: Option<Text<'a>>,
+    #[serde(borrow)]
+    version: Option<Text<'a>>,
+    #[serde(borrow)]
+    custom_title: Option<Text<'a>>,
+    #[serde(borrow)]
+    ai_title: Option<Text<'a>>,
+    #[serde(borrow)]
+    last_prompt: Option<Text<'a>>,
+    #[serde(borrow)]
+    summary: Option<Text<'a>>,
+    #[serde(borrow)]
+    tag: Option<Text<'a>>,
+    #[serde(borrow)]
+    relocated_cwd: Option<Text<'a>>,
+    is_sidechain: Option<bool>,
+    is_meta: Option<bool>,
+    is_compact_summary: Option<bool>,
+    #[serde(borrow)]
+    message: Option<Body<'a>>,
+    #[serde(borrow)]
+    worktree_session: Option<Worktree<'a>>,
+    #[serde(borrow)]
+    forked_from: Option<Forked<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Body<'a> {
+    #[serde(borrow)]
+    model: Option<Text<'a>>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Worktree<'a> {
+    #[serde(borrow)]
+    original_cwd: Option<Text<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Forked<'a> {
+    #[serde(borrow)]
+    session_id: Option<Text<'a>>,
+}
+
+impl Opening {
+    /// Reads the first lines, the last of which may be cut off.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let mut opening = Self::default();
+        let (mut begins, mut command) = (0, None);
+        for newline in memchr_iter(b'\n', bytes).chain([bytes.len()]) {
+            let line = &bytes[begins.min(bytes.len())..newline];
+            begins = newline + 1;
+            opening.line(line, begins > bytes.len(), &mut command);
+            if opening.first_prompt.is_some() {
+                break;
+            }
+        }
+        opening.first_prompt = opening.first_prompt.or(command);
+        opening
+    }
+
+    fn line(&mut self, line: &[u8], is_cut: bool, command: &mut Option<String>) {
+        let Ok(line) = serde_json::from_slice::<Line<'_>>(line) else {
+            if is_cut {
+                self.cut_line(line);
+            }
+            return;
+        };
+        let own = |text: Option<Text<'_>>| text.map(|Text(text)| text.into_owned());
+        let kind = line.kind.as_ref().map_or("", Text::as_str);
+        let is_chained = matches!(kind, "user" | "assistant" | "system" | "attachment");
+        self.is_sidechain |= line.is_sidechain == Some(true) && self.root.is_none();
+        self.root = self.root.take().or(own(line.uuid).filter(|_| is_chained));
+        self.cwd = self.cwd.take().or(own(line.cwd));
+        self.began_at = self.began_at.take().or(own(line.timestamp));
+        self.branch = self.branch.take().or(own(line.git_branch).filter(|branch| !branch.is_empty()));
+        self.version = self.version.take().or(own(line.version));
+        self.worktree_of =
+            self.worktree_of.take().or(line.worktree_session.and_then(|it| own(it.original_cwd)));
+        self.forked_from = self.forked_from.take().or(line.forked_from.and_then(|it| own(it.session_id)));
+        let hidden = line.is_meta == Some(true) || line.is_compact_summary == Some(true);
+        if kind == "user"
+            && !hidden
+            && let Some(content) = line.message.and_then(|message| message.content)
+        {
+            self.first_prompt = prompt_in(content, command);
+        }
+    }
+
+    /// Takes what can be had of a line that is longer than what was read.
+    fn cut_line(&mut self, line: &[u8]) {
+        for (name, place) in [("\"cwd\":\"", &mut self.cwd), ("\"timestamp\":\"", &mut self.began_at)] {
+            if place.is_none()
+                && let Some(at) = memmem::find(line, name.as_bytes())
+                && let Some(text) = crate::text::leading_string(&line[at + name.len() - 1..])
+            {
+                *place = Some(text);
+            }
+        }
+    }
+}
+
+/// Returns the first thing that a person really typed, as one line.
+fn prompt_in(content: &RawValue, command: &mut Option<String>) -> Option<String> {
+    let blocks = Block::all_of(content);
+    if blocks.iter().any(|block| matches!(block, Block::ToolResult { .. })) {
+        return None;
+    }
+    let texts =
+        blocks.iter().filter_map(|block| if let Block::Text(text) = block { Some(text) } else { None });
+    for text in texts {
+        // Nobody reads more of it than a line, and it may have megabytes.
+        let text = text.trim_start();
+        let end = (0..=LOOKED_AT.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+        let text = text[..end.unwrap_or(0)].replace('\n', " ");
+        let text = text.trim();
+        if let Some(name) = between(text, "<command-name>", "</command-name>") {
+            command.get_or_insert_with(|| name.to_owned());
+        } else if !text.is_empty() && !is_automatic(text) {
+            return Some(shortened(text));
+        }
+    }
+    None
+}
+
+/// Cuts a text as the official SDKs do.
+pub(crate) fn shortened(text: &str) -> String {
+    // They count UTF-16 units.
+    if text.encode_utf16().take(PROMPT + 1).count() <= PROMPT {
+        return text.to_owned();
+    }
+    let mut units = 0;
+    let kept = text.char_indices().find(|(_, letter)| {
+        units += letter.len_utf16();
+        units > PROMPT
+    });
+    format!("{}…", text[..kept.map_or(text.len(), |(at, _)| at)].trim_end())
+}
+
+fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
+    text.split_once(open)?.1.split_once(close).map(|(name, _)| name)
+}
+
+/// Returns whether a program said it in a person's place.
+fn is_automatic(text: &str) -> bool {
+    let begins = [
+        "<local-command-stdout>",
+        "<session-start-hook>",
+        "<tick>",
+        "<goal>",
+        "[Request interrupted by user",
+    ];
+    let whole = [("<ide_opened_file>", "</ide_opened_file>"), ("<ide_selection>", "</ide_selection>")];
+    begins.iter().any(|begin| text.starts_with(begin))
+        || whole.iter().any(|(open, close)| text.starts_with(open) && text.ends_with(close))
+}
+
+impl Ending {
+    /// Reads the last lines, the first of which is whole.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let mut ending = Self::default();
+        let (mut looked_at, mut readable) = (0, false);
+        for (at, (line, is_ended)) in lines_from_the_end(bytes).enumerate() {
+            if line.is_empty() {
+                continue;
+            }
+            let is_about_session = kind_of(line).is_some_and(is_telling);
+            let is_recent = looked_at < RECENT && (ending.model.is_none() || ending.branch.is_none());
+            if is_about_session || is_recent || kind_of(line).is_none() && !is_chained(line) {
+                let read = serde_json::from_slice::<Line<'_>>(line);
+                looked_at += usize::from(!is_about_session);
+                ending.is_torn |= at == 0 && !is_ended && read.is_err();
+                readable |= read.is_ok();
+                if let Ok(line) = read {
+                    ending.older(line);
+                }
+            } else {
+                readable = true;
+            }
+        }
+        ending.is_unreadable = !readable && !bytes.is_empty();
+        ending
+    }
+
+    /// Takes a line that is older than those before it.
+    fn older(&mut self, line: Line<'_>) {
+        let own = |text: Option<Text<'_>>| text.map(|Text(text)| text.into_owned());
+        let some =
+            |text: Option<Text<'_>>| text.map(|Text(text)| text.into_owned()).filter(|text| !text.is_empty());
+        match line.kind.as_ref().map_or("", Text::as_str) {
+            "custom-title" => self.custom_title = self.custom_title.take().or(some(line.custom_title)),
+            "ai-title" => self.ai_title = self.ai_title.take().or(some(line.ai_title)),
+            "last-prompt" => self.last_prompt = self.last_prompt.take().or(some(line.last_prompt)),
+            "summary" => self.summary = self.summary.take().or(some(line.summary)),
+            "tag" => self.tag = self.tag.take().or(own(line.tag)),
+            "relocated" => self.relocated = self.relocated.take().or(some(line.relocated_cwd)),
+            _ => {}
+        }
+        self.branch = self.branch.take().or(some(line.git_branch));
+        let model = line.message.and_then(|message| some(message.model));
+        self.model = self.model.take().or(model.filter(|model| model != "<synthetic>"));
+    }
+
+    /// Takes what an earlier part of the file knows better.
+    pub(crate) fn add_older(&mut self, older: Ending) {
+        let places = [
+            (&mut self.custom_title, older.custom_title),
+            (&mut self.ai_title, older.ai_title),
+            (&mut self.tag, older.tag),
+            (&mut self.branch, older.branch),
+            (&mut self.model, older.model),
+            (&mut self.relocated, older.relocated),
+        ];
+        for (place, older) in places {
+            *place = place.take().or(older);
+        }
+        self.is_unreadable &= older.is_unreadable;
+    }
+}
+
+/// Returns an entry's type where it comes first, as it does in lines about the session.
+fn kind_of(line: &[u8]) -> Option<&[u8]> {
+    let rest = line.strip_prefix(b"{\"type\":\"")?;
+    memchr::memchr(b'"', &rest[..rest.len().min(40)]).map(|end| &rest[..end])
+}
+
+fn is_telling(kind: &[u8]) -> bool {
+    matches!(kind, b"custom-title" | b"ai-title" | b"last-prompt" | b"summary" | b"tag" | b"relocated")
+}
+
+fn is_chained(line: &[u8]) -> bool {
+    line.starts_with(b"{\"parentUuid\":") || line.starts_with(b"{\"uuid\":")
+}
+
+/// Returns a name for people: the first that there is.
+pub(crate) fn first_of<'a>(names: impl IntoIterator<Item = &'a Option<String>>) -> Option<Cow<'a, str>> {
+    names.into_iter().flatten().next().map(|name| Cow::Borrowed(name.as_str()))
+}

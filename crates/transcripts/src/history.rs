@@ -1,0 +1,103 @@
+//! Pages of a conversation, from either end, without reading the rest.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::chain::{Chain, Link};
+use crate::chain_index::{ChainIndex, Numbered, numbered};
+use crate::error::{Error, Result};
+use crate::message::Message;
+use crate::reader::{Reader, collect};
+use crate::scan::Scan;
+use crate::transcript::active;
+use crate::tree::Tree;
+use crate::walk::State;
+
+/// The active conversation of a transcript, a page at a time.
+///
+/// With an index, opening a transcript that is as it was reads a hundred bytes, and a page costs what it holds. Where
+/// the transcript grew, only what is new is read.
+///
+/// ```no_run
+/// use rethread_transcripts::History;
+///
+/// let history = History::open("…/5f1c9a52-….jsonl".as_ref(), Some("/home/ada/.cache/x.chain".as_ref()))?;
+/// let newest = history.last(50)?;
+/// let before = history.messages(history.count().saturating_sub(100)..history.count().saturating_sub(50))?;
+/// # Ok::<(), rethread_transcripts::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct History {
+    path: PathBuf,
+    file: File,
+    links: Links,
+}
+
+/// Where the messages are.
+#[derive(Debug)]
+enum Links {
+    OnDisk(ChainIndex),
+    Known(Vec<Numbered>),
+}
+
+impl History {
+    /// Opens a transcript, with an index in a file of the caller's if it is to have one.
+    pub fn open(path: &Path, index: Option<&Path>) -> Result<Self> {
+        let file = File::open(path).map_err(Error::io("open", path))?;
+        let metadata = file.metadata().map_err(Error::io("look at", path))?;
+        let state = State::of(&metadata);
+        let there = index.and_then(ChainIndex::open);
+        let links = match there {
+            Some(there) if there.fits(state) => Links::OnDisk(there),
+            there => {
+                let mut scan = there.and_then(|there| there.scan(&file, state)).unwrap_or_default();
+                scan.advance(&file, state.size).map_err(Error::io("read", path))?;
+                let links = numbered(&conversation(&scan));
+                if let Some(index) = index {
+                    ChainIndex::save(index, &file, state, &scan, &links)
+                        .map_err(Error::io("write", index))?;
+                }
+                Links::Known(links)
+            }
+        };
+        Ok(Self { path: path.to_owned(), file, links })
+    }
+
+    /// Returns how many messages there are.
+    pub fn count(&self) -> u64 {
+        match &self.links {
+            Links::OnDisk(index) => index.messages(),
+            Links::Known(links) => links.last().map_or(0, |last| last.number + 1),
+        }
+    }
+
+    /// Returns some messages by their numbers, from 0. What lies beyond the last one is left out.
+    pub fn messages(&self, numbers: Range<u64>) -> Result<Vec<Message>> {
+        let links = match &self.links {
+            Links::OnDisk(index) => {
+                index.links(numbers).map_err(Error::io("read the index of", &self.path))?
+            }
+            Links::Known(links) => {
+                let first = |number: u64| links.partition_point(|link| link.number < number);
+                links[first(numbers.start)..first(numbers.end).max(first(numbers.start))].to_vec()
+            }
+        };
+        let chain = Chain { links: links.into_iter().map(|numbered| numbered.link).collect::<Vec<Link>>() };
+        collect(Reader::new(&self.file, &self.path, &chain), &chain)
+    }
+
+    /// Returns the first messages.
+    pub fn first(&self, count: u64) -> Result<Vec<Message>> {
+        self.messages(0..count)
+    }
+
+    /// Returns the last messages.
+    pub fn last(&self, count: u64) -> Result<Vec<Message>> {
+        self.messages(self.count().saturating_sub(count)..self.count())
+    }
+}
+
+fn conversation(scan: &Scan) -> Chain {
+    active(&Tree::of(&scan.nodes, &scan.compactions), scan)
+}

@@ -1,0 +1,161 @@
+//! A listing, put together from what the files say and what lies beside them.
+
+use std::fs;
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::catalog::Record;
+use crate::claude_folder::by_root;
+use crate::facts::{first_of, shortened};
+use crate::live::Live;
+use crate::project::Projects;
+use crate::session::{Directory, Health, Session, folder_of};
+use crate::skim::Skim;
+use crate::subagent;
+use crate::walk::Found;
+
+/// Sessions, the newest first.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Listing {
+    /// The sessions. None is left out for being damaged.
+    pub sessions: Vec<Session>,
+}
+
+/// Puts a listing together. The records are in the order of the files.
+#[expect(clippy::vec_box, reason = "records are large and come from the catalog without being copied")]
+pub(crate) fn assemble(found: Vec<Found>, records: Vec<Box<Record>>, live: &[Live]) -> Listing {
+    let origins = origins(&records);
+    let mut projects = Projects::default();
+    let mut sessions: Vec<Session> = Vec::with_capacity(found.len());
+    for (at, (found, record)) in found.into_iter().zip(records).enumerate() {
+        let origin = origins.iter().find(|(fork, _)| *fork == at).map(|(_, origin)| *origin);
+        let mut session = session(found, record, &mut projects);
+        session.live = live.iter().find(|live| live.session == session.session_id).cloned();
+        if let Some(origin) = origin {
+            session.forked_from.get_or_insert_with(|| origin.to_string());
+        }
+        sessions.push(session);
+    }
+    name_forks(&mut sessions);
+    Listing { sessions }
+}
+
+/// Finds forks that do not say what they were forked from: Claude Code copies the entries as they are. The session that
+/// began first is the origin. Returns the numbers of fork and origin.
+fn origins(records: &[Box<Record>]) -> Vec<(usize, usize)> {
+    let mut origins = Vec::new();
+    for sharing in by_root(records).into_values().filter(|sharing| sharing.len() > 1) {
+        let began = |at: &usize| (records[*at].skim.opening.began_at.as_deref().unwrap_or("~"), *at);
+        let Some(&origin) = sharing.iter().min_by_key(|at| began(at)) else { continue };
+        let forks = sharing.into_iter().filter(|&at| at != origin);
+        origins.extend(forks.map(|fork| (fork, origin)));
+    }
+    origins
+}
+
+/// Replaces numbers of origins by their ids, and tells each origin of its forks.
+fn name_forks(sessions: &mut [Session]) {
+    for at in 0..sessions.len() {
+        let Some(origin) = sessions[at].forked_from.clone() else { continue };
+        let number = origin.parse::<usize>().ok();
+        let origin = match number {
+            Some(number) => sessions[number].session_id.clone(),
+            None => origin,
+        };
+        let fork = sessions[at].session_id.clone();
+        let found = number.or_else(|| sessions.iter().position(|session| session.session_id == origin));
+        if let Some(found) = found {
+            sessions[found].forks.push(fork);
+        }
+        sessions[at].forked_from = Some(origin);
+    }
+}
+
+fn session(found: Found, record: Box<Record>, projects: &mut Projects) -> Session {
+    let folder = found.has_folder.then(|| folder_of(&found.path));
+    let beside = folder.as_deref().map(Beside::of).unwrap_or_default();
+    let health = health(&record);
+    let Record { message_count, skim: Skim { opening, ending }, .. } = *record;
+    let custom_title = ending.custom_title.or(beside.custom_title);
+    let last_prompt = ending.last_prompt.map(|prompt| shortened(&prompt));
+    let names = [&custom_title, &ending.ai_title, &last_prompt, &ending.summary, &opening.first_prompt];
+    let name = first_of(names).map(std::borrow::Cow::into_owned);
+    let is_moved = ending.relocated.is_some();
+    let cwd = ending.relocated.or(opening.cwd);
+    let place = cwd.as_deref().map(|cwd| projects.of(cwd));
+    let directory = match &place {
+        None => Directory::Unknown,
+        Some(place) if !place.exists => Directory::Vanished,
+        Some(_) if is_moved => Directory::Moved,
+        Some(_) => Directory::Present,
+    };
+    let project =
+        opening.worktree_of.map(|main| projects.of(&main).project).or(place.map(|place| place.project));
+    let updated_at =
+        Timestamp::from_nanosecond(i128::from(found.state.modified)).unwrap_or(Timestamp::UNIX_EPOCH);
+    Session {
+        session_id: found.id,
+        cwd: cwd.map(Into::into),
+        directory,
+        project,
+        name,
+        custom_title,
+        first_prompt: opening.first_prompt,
+        message_count,
+        created_at: opening.began_at.and_then(|at| at.parse().ok()),
+        updated_at,
+        git_branch: ending.branch.or(opening.branch),
+        model: ending.model,
+        tag: ending.tag.filter(|tag| !tag.is_empty()),
+        archived: beside.archived,
+        size: found.state.size,
+        health,
+        live: None,
+        subagents: folder.as_deref().map(subagent::ids).unwrap_or_default(),
+        forked_from: opening.forked_from,
+        forks: Vec::new(),
+        version: opening.version,
+        path: found.path,
+    }
+}
+
+fn health(record: &Record) -> Health {
+    match record {
+        Record { inode: 0, .. } => Health::Unreadable,
+        Record { size: 0, .. } => Health::Empty,
+        Record { skim, .. } if skim.ending.is_unreadable => Health::Garbage,
+        Record { skim, .. } if skim.ending.is_torn => Health::Torn,
+        _ => Health::Sound,
+    }
+}
+
+/// What lies in the folder beside a transcript.
+#[derive(Default)]
+struct Beside {
+    custom_title: Option<String>,
+    archived: bool,
+}
+
+impl Beside {
+    fn of(folder: &Path) -> Self {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Title {
+            custom_title: String,
+        }
+        #[derive(Deserialize)]
+        struct Archived {
+            archived: bool,
+        }
+        let read = |name: &str| fs::read(folder.join(name)).ok();
+        let title = read("custom-title.json").and_then(|it| serde_json::from_slice::<Title>(&it).ok());
+        let archived = read("archived.json").and_then(|it| serde_json::from_slice::<Archived>(&it).ok());
+        Self {
+            custom_title: title.map(|title| title.custom_title).filter(|title| !title.is_empty()),
+            archived: archived.is_some_and(|archived| archived.archived),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Which processes of Claude Code are at work, by its own register.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// A running process of Claude Code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Live {
+    /// Its number.
+    pub pid: u32,
+    /// `busy` or `idle`, if it says.
+    pub status: Option<String>,
+    #[serde(skip)]
+    pub(crate) session: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Registered {
+    pid: u32,
+    session_id: String,
+    proc_start: Option<serde_json::Value>,
+    status: Option<String>,
+}
+
+/// Returns the processes in the register that really run. The register outlives a process that was killed, and the
+/// system gives out its number again.
+pub(crate) fn live(config: &Path) -> Vec<Live> {
+    let Ok(entries) = fs::read_dir(config.join("sessions")) else { return Vec::new() };
+    let files = entries.flatten().map(|entry| entry.path());
+    // Beside each register lies a secret of the process, which is none of our business.
+    let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
+    let registered =
+        files.filter_map(|path| serde_json::from_slice::<Registered>(&fs::read(path).ok()?).ok());
+    let running = registered.filter(|it| runs(it.pid, it.proc_start.as_ref()));
+    running.map(|it| Live { pid: it.pid, status: it.status, session: it.session_id }).collect()
+}
+
+#[cfg(target_os = "linux")]
+fn runs(pid: u32, started: Option<&serde_json::Value>) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    // The name before it may hold anything, so the fields are counted from its closing parenthesis.
+    let start = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19));
+    match started {
+        Some(serde_json::Value::String(text)) => start == Some(text.as_str()),
+        Some(serde_json::Value::Number(number)) => start == Some(number.to_string().as_str()),
+        _ => start.is_some(),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn runs(pid: u32, _: Option<&serde_json::Value>) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
+}

@@ -1,0 +1,102 @@
+//! What the beginning and the end of a transcript say about the session.
+//!
+//! Claude Code writes a session's name, tag and last prompt again whenever 64 KiB were added, so that they always are
+//! within the last 64 KiB; where it worked and what it was asked first stand at the beginning.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use memchr::memrchr;
+use serde::{Deserialize, Serialize};
+
+use crate::facts::{Ending, Opening};
+
+/// How much of the end is read: what the official SDKs read too.
+const TAIL: u64 = 64 << 10;
+/// How much of the beginning is read first.
+const HEAD: u64 = 16 << 10;
+/// How much of the beginning is read at most.
+const LONG_HEAD: u64 = 64 << 10;
+
+/// What is known of a session without reading all of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Skim {
+    #[serde(rename = "o")]
+    pub(crate) opening: Opening,
+    #[serde(rename = "e")]
+    pub(crate) ending: Ending,
+}
+
+/// Room for what is read, used again for the next file.
+#[derive(Debug, Default)]
+pub(crate) struct Buffer(Vec<u8>);
+
+impl Buffer {
+    fn read(&mut self, file: &File, offset: u64, length: u64) -> io::Result<&[u8]> {
+        self.0.resize(self.0.len().max(length as usize), 0);
+        let mut filled = 0;
+        while filled < length as usize {
+            match file.read_at(&mut self.0[filled..length as usize], offset + filled as u64)? {
+                0 => break,
+                read => filled += read,
+            }
+        }
+        Ok(&self.0[..filled])
+    }
+}
+
+impl Skim {
+    /// Looks at both ends of a file. What is known of its beginning from an earlier time still holds.
+    pub(crate) fn of(
+        file: &File,
+        size: u64,
+        known: Option<&Opening>,
+        buffer: &mut Buffer,
+    ) -> io::Result<Self> {
+        if size <= TAIL {
+            let bytes = buffer.read(file, 0, size)?;
+            return Ok(Self { opening: Opening::of(bytes), ending: Ending::of(bytes) });
+        }
+        let tail = buffer.read(file, size - TAIL, TAIL)?;
+        let mut ending = Ending::of(after_first_newline(tail));
+        if ending.custom_title.is_none() && size <= LONG_HEAD + TAIL {
+            // Too short for the name to have been written again.
+            ending.add_older(Ending::of(buffer.read(file, 0, size - TAIL)?));
+        }
+        if let Some(opening) = known {
+            return Ok(Self { opening: opening.clone(), ending });
+        }
+        let mut opening = Opening::of(buffer.read(file, 0, HEAD)?);
+        if opening.first_prompt.is_none() {
+            opening = Opening::of(buffer.read(file, 0, LONG_HEAD)?);
+        }
+        Ok(Self { opening, ending })
+    }
+}
+
+fn after_first_newline(bytes: &[u8]) -> &[u8] {
+    memchr::memchr(b'\n', bytes).map_or(&[], |newline| &bytes[newline + 1..])
+}
+
+/// Returns lines from the last to the first, and whether each has its newline.
+pub(crate) fn lines_from_the_end(bytes: &[u8]) -> impl Iterator<Item = (&[u8], bool)> {
+    let mut rest = Some(bytes);
+    let mut is_ended = false;
+    std::iter::from_fn(move || {
+        let bytes = rest?;
+        let (line, ended) = match memrchr(b'\n', bytes) {
+            Some(newline) => {
+                rest = Some(&bytes[..newline]);
+                (&bytes[newline + 1..], is_ended)
+            }
+            None => {
+                rest = None;
+                (bytes, is_ended)
+            }
+        };
+        is_ended = true;
+        Some((line, ended))
+    })
+}

@@ -1,0 +1,59 @@
+//! The subagents of a session, each with a transcript of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::session::folder_of;
+
+/// A subagent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Subagent {
+    /// Its id.
+    pub agent_id: String,
+    /// What kind of agent it is.
+    pub agent_type: Option<String>,
+    /// What it was sent for.
+    pub description: Option<String>,
+    /// The call that sent it.
+    pub tool_use_id: Option<String>,
+    /// Its transcript.
+    pub path: PathBuf,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Meta {
+    agent_type: Option<String>,
+    description: Option<String>,
+    tool_use_id: Option<String>,
+}
+
+impl Subagent {
+    /// Returns the subagents of a session, given its transcript, by their ids.
+    pub fn all_of(transcript: &Path) -> Vec<Self> {
+        let folder = folder_of(transcript);
+        ids(&folder).into_iter().map(|id| Self::read(&folder, id)).collect()
+    }
+
+    fn read(folder: &Path, agent_id: String) -> Self {
+        let path = folder.join("subagents").join(format!("agent-{agent_id}.jsonl"));
+        let meta = fs::read(path.with_extension("meta.json")).ok();
+        // Without it the transcript is still there to be read.
+        let meta: Meta = meta.and_then(|meta| serde_json::from_slice(&meta).ok()).unwrap_or_default();
+        let Meta { agent_type, description, tool_use_id } = meta;
+        Self { agent_id, agent_type, description, tool_use_id, path }
+    }
+}
+
+/// Returns the ids of a session's subagents, given the folder beside its transcript.
+pub(crate) fn ids(folder: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder.join("subagents")) else { return Vec::new() };
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let id = |name: String| name.strip_prefix("agent-")?.strip_suffix(".jsonl").map(str::to_owned);
+    let mut ids: Vec<String> = names.filter_map(id).collect();
+    ids.sort_unstable();
+    ids
+}

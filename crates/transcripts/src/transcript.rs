@@ -1,0 +1,207 @@
+//! One transcript, read from end to end: its conversations, and what is wrong with it.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use crate::chain::{Chain, Link};
+use crate::entry::Entry;
+use crate::error::{Error, Result};
+use crate::fault::{Fault, FaultKind};
+use crate::key::Key;
+use crate::message::Message;
+use crate::parallel::with_parallels;
+use crate::reader::{Reader, collect};
+use crate::scan::Scan;
+use crate::session::folder_of;
+use crate::tree::{Place, Tree};
+
+/// A transcript as it was when it was opened or refreshed last.
+///
+/// Of the entries only their places are kept, some eighty bytes each; the file stays open for reading.
+///
+/// ```no_run
+/// use rethread_transcripts::Transcript;
+///
+/// let transcript = Transcript::open("…/projects/-home-ada/5f1c9a52-….jsonl")?;
+/// for message in transcript.messages(&transcript.active().last(50))? {
+///     println!("{}: {}", message.role, message.content);
+/// }
+/// for fault in transcript.faults() {
+///     println!("at byte {}: {}", fault.offset, fault.kind);
+/// }
+/// # Ok::<(), rethread_transcripts::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Transcript {
+    path: PathBuf,
+    file: File,
+    scan: Scan,
+    tree: Tree,
+    length: u64,
+}
+
+impl Transcript {
+    /// Opens a transcript for reading and reads it once. Damage is no error.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self> {
+        let path = path.into();
+        let file = File::open(&path).map_err(Error::io("open", &path))?;
+        let (scan, tree) = (Scan::default(), Tree::default());
+        let mut transcript = Self { path, file, scan, tree, length: 0 };
+        transcript.refresh()?;
+        Ok(transcript)
+    }
+
+    /// Reads what was added since. A file that became shorter is read anew.
+    pub fn refresh(&mut self) -> Result<()> {
+        let length = self.file.metadata().map_err(Error::io("look at", &self.path))?.len();
+        if length < self.length {
+            self.scan = Scan::default();
+        }
+        self.scan.advance(&self.file, length).map_err(Error::io("read", &self.path))?;
+        self.tree = Tree::of(&self.scan.nodes, &self.scan.compactions);
+        self.length = length;
+        Ok(())
+    }
+
+    /// Returns where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns how many bytes of it were read.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Returns where its last whole line ends: where to [`follow`](crate::From::Offset) it from.
+    pub fn settled(&self) -> u64 {
+        self.scan.settled.offset
+    }
+
+    /// Returns the conversation that Claude Code would resume.
+    pub fn active(&self) -> Chain {
+        active(&self.tree, &self.scan)
+    }
+
+    /// Returns the conversation that ends with an entry, on whichever branch that is.
+    pub fn chain_to(&self, uuid: &str) -> Result<Chain> {
+        let place = self.tree.find(Key::of(uuid));
+        let not_found = || Error::EntryNotFound { path: self.path.clone(), entry: uuid.into() };
+        Ok(self.chain(place.ok_or_else(not_found)?))
+    }
+
+    /// Returns every conversation there is, one for each entry that nothing follows, in the order of the file.
+    pub fn branches(&self) -> Vec<Chain> {
+        // A tool's result that the trunk has beside it is no branch of its own.
+        let active = self.active();
+        let beside =
+            |place: &Place| active.links.iter().any(|link| link.span == self.tree.nodes[*place].span);
+        let leaf = self.tree.active_leaf(self.scan.leaf);
+        let leaves = self.tree.leaves().filter(|place| Some(*place) == leaf || !beside(place));
+        leaves.map(|leaf| self.chain(leaf)).collect()
+    }
+
+    /// Returns every entry of every conversation, in the order of the file.
+    pub fn all(&self) -> Chain {
+        Chain { links: self.scan.nodes.iter().map(Link::from).collect() }
+    }
+
+    fn chain(&self, leaf: Place) -> Chain {
+        chain(&self.tree, leaf)
+    }
+
+    /// Returns a reader of a chain's entries.
+    pub fn read<'a>(&'a self, chain: &'a Chain) -> Reader<'a> {
+        Reader::new(&self.file, &self.path, chain)
+    }
+
+    /// Returns the messages of a chain, each whole, without what the program put in between.
+    pub fn messages(&self, chain: &Chain) -> Result<Vec<Message>> {
+        let chain = chain.messages();
+        collect(self.read(&chain), &chain)
+    }
+
+    /// Returns where the output of a tool is that was too large for its entry; `None` if the entry has all of it.
+    pub fn persisted_output(&self, entry: &Entry<'_>) -> Option<PathBuf> {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Line {
+            tool_use_result: Output,
+        }
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Output {
+            persisted_output_path: PathBuf,
+        }
+        let line: Line = serde_json::from_slice(entry.raw()).ok()?;
+        let path = line.tool_use_result.persisted_output_path;
+        // Where Claude Code's folder was moved, the output moved with it.
+        let beside = folder_of(&self.path).join("tool-results").join(path.file_name()?);
+        Some(if beside.is_file() { beside } else { path })
+    }
+
+    /// Returns what entries really follow, where that is something else than they say: by their places.
+    pub(crate) fn mended_parents(&self) -> Vec<(u64, Option<String>)> {
+        let cycle = self.tree.active_leaf(self.scan.leaf).and_then(|leaf| self.tree.trunk(leaf).cycle);
+        let mended = self.tree.bridged.iter().copied().chain(cycle);
+        let parent = |place: Place| match Some(place) == cycle {
+            true => place.checked_sub(1),
+            false => self.tree.parent(place),
+        };
+        let name = |place: Place| self.envelope(place, |entry| entry.text("uuid"));
+        mended.map(|place| (self.tree.nodes[place].span.offset, parent(place).and_then(name))).collect()
+    }
+
+    /// Returns everything that is not as Claude Code writes it, in the order of the file.
+    pub fn faults(&self) -> Vec<Fault> {
+        let mut faults = self.scan.faults.clone();
+        let name = |place: Place| self.envelope(place, |entry| entry.text("uuid")).unwrap_or_default();
+        for node in &self.tree.doubled {
+            let uuid = self.envelope_of(Link::from(node), |entry| entry.text("uuid")).unwrap_or_default();
+            faults.push(fault(Link::from(node), FaultKind::DuplicateUuid { uuid }));
+        }
+        for &place in &self.tree.bridged {
+            let parent = self.envelope(place, |entry| entry.text("parentUuid")).unwrap_or_default();
+            let kind = FaultKind::DanglingParent { uuid: name(place), parent };
+            faults.push(fault(Link::from(&self.tree.nodes[place]), kind));
+        }
+        let leaf = self.tree.active_leaf(self.scan.leaf);
+        if let Some(place) = leaf.and_then(|leaf| self.tree.trunk(leaf).cycle) {
+            let kind = FaultKind::Cycle { uuid: name(place) };
+            faults.push(fault(Link::from(&self.tree.nodes[place]), kind));
+        }
+        if self.length == 0 {
+            faults.push(Fault { offset: 0, length: 0, kind: FaultKind::Empty });
+        } else if self.scan.entries == 0 {
+            faults.push(Fault { offset: 0, length: self.length, kind: FaultKind::NothingReadable });
+        } else if leaf.is_none() {
+            faults.push(Fault { offset: 0, length: self.length, kind: FaultKind::NoConversation });
+        }
+        faults.sort_by_key(|fault| fault.offset);
+        faults
+    }
+
+    fn envelope<T>(&self, place: Place, of: impl FnOnce(Entry<'_>) -> Option<T>) -> Option<T> {
+        self.envelope_of(Link::from(&self.tree.nodes[place]), of)
+    }
+
+    fn envelope_of<T>(&self, link: Link, of: impl FnOnce(Entry<'_>) -> Option<T>) -> Option<T> {
+        let chain = Chain { links: vec![link] };
+        let mut reader = self.read(&chain);
+        reader.next()?.ok().and_then(of)
+    }
+}
+
+/// Returns the conversation that Claude Code would resume.
+pub(crate) fn active(tree: &Tree, scan: &Scan) -> Chain {
+    tree.active_leaf(scan.leaf).map_or_else(Chain::default, |leaf| chain(tree, leaf))
+}
+
+fn chain(tree: &Tree, leaf: Place) -> Chain {
+    let places = with_parallels(tree, tree.trunk(leaf));
+    Chain { links: places.into_iter().map(|place| Link::from(&tree.nodes[place])).collect() }
+}
+
+fn fault(link: Link, kind: FaultKind) -> Fault {
+    Fault { offset: link.span.offset, length: u64::from(link.span.length), kind }
+}

@@ -1,0 +1,93 @@
+//! Every transcript beneath Claude Code's folder, as the file system knows it.
+
+use std::fs::{self, DirEntry, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// A session's file, and the folder beside it if there is one.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) id: String,
+    pub(crate) path: PathBuf,
+    pub(crate) state: State,
+    pub(crate) has_folder: bool,
+}
+
+/// What changes when a file does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) size: u64,
+    /// Nanoseconds since 1970.
+    pub(crate) modified: i64,
+    pub(crate) inode: u64,
+}
+
+impl State {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        let modified = metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec());
+        Self { size: metadata.len(), modified, inode: metadata.ino() }
+    }
+}
+
+/// Looks at every folder of projects, two at a time. What vanishes meanwhile is left out.
+pub(crate) fn walk(projects: &Path) -> io::Result<Vec<Found>> {
+    let folders: Vec<PathBuf> = match fs::read_dir(projects) {
+        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut found = Vec::new();
+        while let Some(folder) = folders.get(next.fetch_add(1, Ordering::Relaxed)) {
+            // A file among the folders, or one that nobody may look into, holds no sessions.
+            found.extend(look_into(folder).unwrap_or_default());
+        }
+        found
+    };
+    Ok(thread::scope(|scope| {
+        let other = scope.spawn(work);
+        let mut found = work();
+        found.extend(other.join().unwrap_or_default());
+        found
+    }))
+}
+
+fn look_into(folder: &Path) -> io::Result<Vec<Found>> {
+    let (mut found, mut folders) = (Vec::new(), Vec::new());
+    for entry in fs::read_dir(folder)?.flatten() {
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        match name.strip_suffix(".jsonl") {
+            Some(id) if is_uuid(id) => found.extend(stat(&entry, id)),
+            None if is_uuid(name) => folders.push(name.to_owned()),
+            _ => {}
+        }
+    }
+    folders.sort_unstable();
+    for session in &mut found {
+        session.has_folder = folders.binary_search(&session.id).is_ok();
+    }
+    Ok(found)
+}
+
+fn stat(entry: &DirEntry, id: &str) -> Option<Found> {
+    // Not `DirEntry::metadata`: Claude Code follows a link, so that is a session too.
+    let is_link = entry.file_type().ok()?.is_symlink();
+    let metadata = if is_link { fs::metadata(entry.path()) } else { entry.metadata() }.ok()?;
+    let state = State::of(&metadata);
+    metadata.is_file().then(|| Found { id: id.to_owned(), path: entry.path(), state, has_folder: false })
+}
+
+/// Returns whether a text has the form of a UUID, in either case.
+pub(crate) fn is_uuid(text: &str) -> bool {
+    let is_dash = |at| matches!(at, 8 | 13 | 18 | 23);
+    text.len() == 36
+        && text
+            .bytes()
+            .enumerate()
+            .all(|(at, byte)| if is_dash(at) { byte == b'-' } else { byte.is_ascii_hexdigit() })
+}

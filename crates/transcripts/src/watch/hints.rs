@@ -1,0 +1,192 @@
+//! Where something may have happened: the system's notices, or the passing of time.
+
+use std::collections::HashMap;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+
+use super::{Means, USUALLY};
+
+/// File systems whose changes by other machines give no notice here: NFS, SMB, FUSE, 9P.
+const REMOTE: [i64; 6] = [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x6573_5546, 0x0102_1997];
+
+/// Something that may have happened.
+#[derive(Debug)]
+pub(super) enum Hint {
+    /// To these files.
+    Files(Vec<PathBuf>),
+    /// To anything.
+    Everything,
+}
+
+/// Where hints come from.
+#[derive(Debug)]
+pub(super) enum Hints {
+    Notices(Notices),
+    Looking(Duration),
+}
+
+/// The system's notices.
+#[derive(Debug)]
+pub(super) struct Notices {
+    inotify: OwnedFd,
+    folders: HashMap<i32, PathBuf>,
+    watched: HashMap<PathBuf, i32>,
+    /// Not all folders could be watched, so that they are looked at too.
+    is_partial: bool,
+}
+
+impl Hints {
+    pub(super) fn new(root: &Path, means: Means) -> io::Result<Self> {
+        Ok(match means {
+            Means::Looking { every } => Hints::Looking(every),
+            Means::Best if is_remote(root) => Hints::Looking(USUALLY),
+            Means::Best => match inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK) {
+                Ok(inotify) => Hints::Notices(Notices {
+                    inotify,
+                    folders: HashMap::new(),
+                    watched: HashMap::new(),
+                    is_partial: false,
+                }),
+                // Too many of them in use already.
+                Err(_) => Hints::Looking(USUALLY),
+            },
+        })
+    }
+
+    /// Watches folders that are not watched yet; returns whether there were any.
+    pub(super) fn watch(&mut self, folders: Vec<PathBuf>) -> bool {
+        let Hints::Notices(notices) = self else { return false };
+        let before = notices.watched.len();
+        let unwatched = folders.into_iter().filter(|folder| !notices.add(folder)).count();
+        notices.is_partial = unwatched > 0;
+        notices.watched.len() > before
+    }
+
+    /// Waits for the next hint; `None` once the bell rang.
+    pub(super) fn wait(&mut self, bell: &Bell) -> Option<Hint> {
+        match self {
+            Hints::Looking(every) => bell.rings_within(None, Some(*every)).ok().map(|_| Hint::Everything),
+            Hints::Notices(notices) => loop {
+                let patience = notices.is_partial.then_some(USUALLY);
+                match bell.rings_within(Some(&notices.inotify), patience) {
+                    Err(Rung) => return None,
+                    Ok(false) => return Some(Hint::Everything),
+                    Ok(true) => {}
+                }
+                if let Some(hint) = notices.read() {
+                    return Some(hint);
+                }
+            },
+        }
+    }
+}
+
+impl Notices {
+    /// Watches a folder; returns whether that worked or needs not.
+    fn add(&mut self, folder: &Path) -> bool {
+        if self.watched.contains_key(folder) {
+            return true;
+        }
+        let flags = WatchFlags::MODIFY
+            | WatchFlags::CREATE
+            | WatchFlags::DELETE
+            | WatchFlags::MOVED_FROM
+            | WatchFlags::MOVED_TO
+            | WatchFlags::DELETE_SELF
+            | WatchFlags::ONLYDIR;
+        match inotify::add_watch(&self.inotify, folder, flags) {
+            Ok(number) => {
+                self.folders.insert(number, folder.to_owned());
+                self.watched.insert(folder.to_owned(), number);
+                true
+            }
+            // One that is not there is told of by the folder above it, when it comes.
+            Err(error) => error == rustix::io::Errno::NOENT && self.watched.len() > 1,
+        }
+    }
+
+    /// Reads all notices there are; `None` if none of them matters.
+    fn read(&mut self) -> Option<Hint> {
+        let mut buffer = [MaybeUninit::uninit(); 8192];
+        let mut reader = Reader::new(&self.inotify, &mut buffer);
+        let (mut paths, mut everything): (Vec<PathBuf>, bool) = (Vec::new(), false);
+        let mut gone = Vec::new();
+        // It ends with an error when there are no more.
+        while let Ok(notice) = reader.next() {
+            let flags = notice.events();
+            if flags.contains(ReadFlags::IGNORED) {
+                gone.push(notice.wd());
+            }
+            // Lost notices, and folders that come or go, mean that everything is looked at.
+            everything |=
+                flags.intersects(ReadFlags::QUEUE_OVERFLOW | ReadFlags::ISDIR | ReadFlags::DELETE_SELF);
+            if let (Some(folder), Some(name)) = (self.folders.get(&notice.wd()), notice.file_name()) {
+                let name = std::ffi::OsStr::new(name.to_str().unwrap_or_default());
+                let path = folder.join(name);
+                if paths.last() != Some(&path) {
+                    paths.push(path);
+                }
+            }
+            if reader.is_buffer_empty() {
+                break;
+            }
+        }
+        for number in gone {
+            if let Some(folder) = self.folders.remove(&number) {
+                self.watched.remove(&folder);
+            }
+        }
+        match (everything, paths.is_empty()) {
+            (true, _) => Some(Hint::Everything),
+            (false, false) => Some(Hint::Files(paths)),
+            (false, true) => None,
+        }
+    }
+}
+
+/// What ends a watch.
+#[derive(Clone, Debug)]
+pub(super) struct Bell(Arc<OwnedFd>);
+
+/// The bell rang.
+pub(super) struct Rung;
+
+impl Bell {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
+    }
+
+    pub(super) fn ring(&self) {
+        // It can only fail when it rings already.
+        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
+    }
+
+    /// Waits for the bell, for notices, or for time to pass; returns whether there are notices.
+    fn rings_within(&self, notices: Option<&OwnedFd>, patience: Option<Duration>) -> Result<bool, Rung> {
+        let patience = patience.and_then(|patience| Timespec::try_from(patience).ok());
+        let mut waited = vec![PollFd::new(&*self.0, PollFlags::IN)];
+        waited.extend(notices.map(|notices| PollFd::new(notices, PollFlags::IN)));
+        loop {
+            match poll(&mut waited, patience.as_ref()) {
+                Err(rustix::io::Errno::INTR) => {}
+                // Without it there is nothing to wait with.
+                Err(_) => return Err(Rung),
+                Ok(_) if !waited[0].revents().is_empty() => return Err(Rung),
+                Ok(_) => return Ok(waited.get(1).is_some_and(|notices| !notices.revents().is_empty())),
+            }
+        }
+    }
+}
+
+fn is_remote(folder: &Path) -> bool {
+    let there = folder.ancestors().find(|folder| folder.is_dir());
+    let kind = there.and_then(|folder| rustix::fs::statfs(folder).ok()).map(|it| it.f_type);
+    kind.is_some_and(|kind| REMOTE.contains(&kind))
+}

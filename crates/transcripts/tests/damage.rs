@@ -1,0 +1,376 @@
+//! Damaged transcripts: we read what the real CLI reads, or more, and say what is wrong and where.
+
+use std::fs;
+use std::thread;
+
+use rethread_testkit::{Fixture, Program};
+use rethread_transcripts::{FaultKind, Transcript};
+use serde_json::{Value, json};
+
+use crate::projection::{Said, of_chain, of_request};
+
+/// A way to damage the transcript of a scenario.
+struct Damage {
+    name: &'static str,
+    scenario: &'static str,
+    change: fn(&mut Vec<String>),
+    /// What we report, in the order of the file.
+    reported: &'static [&'static str],
+    /// What we read and the CLI does not.
+    more: &'static [&'static str],
+}
+
+/// What is done to a session of three prompts, `One`, `Two` and `Three`, or to another one.
+const DAMAGES: &[Damage] = &[
+    Damage {
+        name: "an answer is missing",
+        change: |lines| drop(lines.remove(assistant(lines, "2"))),
+        reported: &["dangling"],
+        ..RESUMED
+    },
+    Damage {
+        name: "an answer is missing, and the next prompt came a minute later",
+        change: |lines| {
+            lines.remove(assistant(lines, "2"));
+            let three = user(lines, "Three");
+            for line in &mut lines[three..] {
+                *line = timed(line, 120_000);
+            }
+        },
+        reported: &["dangling"],
+        // The CLI bridges a gap of some seconds only; whoever reads wants to know what was said.
+        more: &["One ⟦[{\"blocks\":[{\"text\":\"1\"}]}]⟧", "1", "Two ⟦[{\"blocks\":[{\"text\":\"2\"}]}]⟧"],
+        ..RESUMED
+    },
+    Damage {
+        name: "a prompt is missing",
+        change: |lines| drop(lines.remove(user(lines, "Two"))),
+        reported: &["dangling"],
+        ..RESUMED
+    },
+    Damage {
+        name: "the first prompt is missing",
+        change: |lines| drop(lines.remove(user(lines, "One"))),
+        reported: &["dangling"],
+        ..RESUMED
+    },
+    Damage {
+        name: "the file ends in the middle of the last answer",
+        change: |lines| {
+            let at = assistant(lines, "3");
+            lines.truncate(at + 1);
+            let half = lines[at].len() / 2;
+            lines[at].truncate(half);
+        },
+        reported: &["torn"],
+        ..RESUMED
+    },
+    Damage {
+        name: "rubbish between two lines",
+        change: |lines| {
+            let at = user(lines, "Two");
+            let rubbish = ["\0".repeat(99), "rubbish".into(), String::new(), "null".into(), "[1]".into()];
+            let new = r#"{"type":"brand-new","x":1}"#.to_owned();
+            drop(lines.splice(at..at, rubbish.into_iter().chain([new])));
+        },
+        reported: &["nul", "garbage", "garbage", "garbage"],
+        ..RESUMED
+    },
+    Damage {
+        name: "two lines without a newline between them",
+        change: |lines| {
+            let at = user(lines, "Two");
+            let next = lines.remove(at + 1);
+            lines[at].push_str(&next);
+        },
+        reported: &["glued"],
+        ..RESUMED
+    },
+    Damage {
+        name: "a broken line runs into the next one",
+        change: |lines| {
+            let at = assistant(lines, "2");
+            lines[at] = lines[at][..60].to_owned() + &lines[at];
+        },
+        reported: &["glued"],
+        more: &["2"],
+        ..RESUMED
+    },
+    Damage {
+        name: "zeroes before an answer",
+        change: |lines| {
+            let at = assistant(lines, "2");
+            lines[at] = "\0".repeat(50) + &lines[at];
+        },
+        reported: &["nul"],
+        more: &["2"],
+        ..RESUMED
+    },
+    Damage {
+        name: "a line is there twice, with another answer",
+        change: |lines| {
+            let at = assistant(lines, "2");
+            lines.insert(at + 1, lines[at].replace("\"text\":\"2\"", "\"text\":\"two\""));
+        },
+        reported: &["duplicate"],
+        ..RESUMED
+    },
+    Damage {
+        name: "the first entry follows the last",
+        change: |lines| {
+            let leaf = member(&lines[assistant(lines, "3")], "uuid");
+            set_parent(lines, "One", &leaf);
+        },
+        reported: &["cycle"],
+        ..RESUMED
+    },
+    Damage {
+        name: "an entry follows itself",
+        change: |lines| {
+            let own = member(&lines[user(lines, "Two")], "uuid");
+            set_parent(lines, "Two", &own);
+        },
+        reported: &["cycle"],
+        ..RESUMED
+    },
+    Damage {
+        name: "half a surrogate pair",
+        change: |lines| {
+            let at = assistant(lines, "2");
+            lines[at] = lines[at].replace("\"text\":\"2\"", "\"text\":\"2 \\ud83d x\"");
+        },
+        ..RESUMED
+    },
+    Damage {
+        name: "the earlier half stands after the later one",
+        change: |lines| {
+            let (one, two) = (user(lines, "One"), user(lines, "Two"));
+            lines.rotate_left(two);
+            let moved = lines.len() - two;
+            lines[moved..].rotate_left(one);
+        },
+        ..RESUMED
+    },
+    Damage {
+        name: "old progress within the chain",
+        change: |lines| {
+            lines.retain(|line| member(line, "type") != "last-prompt");
+            let at = user(lines, "Three");
+            let parent = member(&lines[at], "parentUuid");
+            let progress = json!({
+                "type": "progress", "uuid": STRANGER, "parentUuid": parent, "timestamp": "2026-11-15T14:00:00.000Z",
+                "isSidechain": false, "data": { "type": "bash_progress" },
+            });
+            set_parent(lines, "Three", STRANGER);
+            lines.insert(at, progress.to_string());
+        },
+        ..RESUMED
+    },
+    Damage {
+        name: "spaces after each colon",
+        change: |lines| {
+            for line in lines {
+                *line = line.replace("\":", "\": ");
+            }
+        },
+        ..RESUMED
+    },
+    Damage {
+        name: "nobody says which branch is the active one",
+        change: |lines| lines.retain(|line| member(line, "type") != "last-prompt"),
+        ..BRANCHED
+    },
+    Damage {
+        name: "the branch that was left is named last",
+        change: |lines| name_leaf(lines, |lines| member(&lines[assistant(lines, "Left behind")], "uuid")),
+        ..BRANCHED
+    },
+    Damage {
+        name: "a stranger is named last",
+        change: |lines| name_leaf(lines, |_| STRANGER.into()),
+        ..BRANCHED
+    },
+    Damage {
+        name: "an entry in the middle is named last",
+        change: |lines| name_leaf(lines, |lines| member(&lines[assistant(lines, "Kept")], "uuid")),
+        ..BRANCHED
+    },
+    Damage {
+        name: "a branch's first entry is missing",
+        change: |lines| {
+            lines.retain(|line| member(line, "type") != "last-prompt");
+            lines.remove(user(lines, "Another way"));
+        },
+        reported: &["dangling"],
+        ..BRANCHED
+    },
+    Damage {
+        name: "a subagent's line at the end",
+        change: |lines| {
+            let mut line: Value = serde_json::from_str(&lines[user(lines, "Another way")]).unwrap();
+            line["uuid"] = json!(STRANGER);
+            line["isSidechain"] = json!(true);
+            line["parentUuid"] = Value::Null;
+            lines.push(line.to_string());
+        },
+        ..BRANCHED
+    },
+    Damage {
+        name: "a compaction without what it kept",
+        change: |lines| change_boundary(lines, |kept| kept["preservedMessages"] = Value::Null),
+        ..COMPACTED
+    },
+    Damage {
+        name: "a compaction that kept what is not there",
+        change: |lines| change_boundary(lines, |kept| kept["preservedMessages"]["uuids"] = json!([STRANGER])),
+        ..COMPACTED
+    },
+    Damage {
+        name: "a compaction without its summary",
+        change: |lines| drop(lines.remove(boundary(lines) + 1)),
+        reported: &["dangling"],
+        ..COMPACTED
+    },
+    Damage {
+        name: "a summary without its compaction",
+        change: |lines| drop(lines.remove(boundary(lines))),
+        reported: &["dangling"],
+        ..COMPACTED
+    },
+    Damage {
+        name: "one of three parallel results is missing",
+        change: |lines| {
+            // The last one is what the conversation goes on from; this is the first.
+            let result = lines.iter().position(|line| line.contains("\"tool_use_id\":\"toolu_000000_"));
+            lines.remove(result.unwrap());
+        },
+        ..PARALLEL
+    },
+    Damage {
+        name: "the calls of one message hang on its first line",
+        change: |lines| {
+            let first = member(&lines[assistant(lines, "All at once.")], "uuid");
+            for line in lines.iter_mut().filter(|line| line.contains("\"id\":\"toolu_000000_")) {
+                let parent = member(line, "parentUuid");
+                *line = line.replacen(&parent, &first, 1);
+            }
+        },
+        ..PARALLEL
+    },
+];
+
+const RESUMED: Damage = Damage { name: "", scenario: "resumed", change: |_| (), reported: &[], more: &[] };
+const BRANCHED: Damage = Damage { scenario: "resumed_at", ..RESUMED };
+const COMPACTED: Damage = Damage { scenario: "compacted", ..RESUMED };
+const PARALLEL: Damage = Damage { scenario: "parallel_tools", ..RESUMED };
+const STRANGER: &str = "12345678-1234-4234-8234-123456789012";
+
+#[test]
+fn a_damaged_transcript_is_read_as_the_cli_reads_it_or_better() {
+    // Older versions read damaged files in other ways, and nobody can resume a session in all of them at once.
+    if Program::find().is_none_or(|program| !program.is_at_least("2.1.300")) {
+        return rethread_testkit::cannot("damage is compared with a current Claude Code only");
+    }
+    Fixture::all();
+    let (one, other) = DAMAGES.split_at(DAMAGES.len() / 2);
+    thread::scope(|scope| {
+        scope.spawn(|| other.iter().for_each(check));
+        one.iter().for_each(check);
+    });
+}
+
+fn check(damage: &Damage) {
+    let fixture = Fixture::named(damage.scenario).unwrap();
+    let text = fs::read_to_string(fixture.transcript()).unwrap();
+    // The CLI goes by the time between two entries, which must not depend on how busy the machine was.
+    let mut lines: Vec<String> = text.lines().enumerate().map(|(at, line)| timed(line, 10 * at)).collect();
+    (damage.change)(&mut lines);
+    let mut bytes = lines.join("\n").into_bytes();
+    if !damage.reported.contains(&"torn") {
+        bytes.push(b'\n');
+    }
+    let theirs = of_request(&fixture.resume_instead(&bytes));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), &bytes).unwrap();
+    let transcript = Transcript::open(file.path()).unwrap();
+    let mut ours = of_chain(&transcript, &transcript.active());
+    let all = ours.len();
+    ours.retain(|said| !matches!(said, Said::Text(_, text) if damage.more.contains(&text.as_str())));
+    assert_eq!(ours, theirs, "{}", damage.name);
+    assert_eq!(all - ours.len(), damage.more.len(), "{}", damage.name);
+    let reported: Vec<&str> = transcript.faults().iter().map(|fault| word(&fault.kind)).collect();
+    assert_eq!(reported, damage.reported, "{}", damage.name);
+}
+
+/// Returns a line as if it had been written so many milliseconds after ten o'clock.
+fn timed(line: &str, milliseconds: usize) -> String {
+    let (minute, rest) = (milliseconds / 60_000, milliseconds % 60_000);
+    let time = format!("2026-02-09T10:{minute:02}:{:02}.{:03}Z", rest / 1000, rest % 1000);
+    match member(line, "timestamp") {
+        old if old.is_empty() => line.to_owned(),
+        old => line.replace(&old, &time),
+    }
+}
+
+fn word(kind: &FaultKind) -> &'static str {
+    match kind {
+        FaultKind::TornTail => "torn",
+        FaultKind::NulRun => "nul",
+        FaultKind::Glued { .. } => "glued",
+        FaultKind::Garbage => "garbage",
+        FaultKind::DuplicateUuid { .. } => "duplicate",
+        FaultKind::DanglingParent { .. } => "dangling",
+        FaultKind::Cycle { .. } => "cycle",
+        _ => "other",
+    }
+}
+
+fn member(line: &str, name: &str) -> String {
+    let value: Value = serde_json::from_str(line).unwrap_or_default();
+    value[name].as_str().unwrap_or_default().to_owned()
+}
+
+fn user(lines: &[String], says: &str) -> usize {
+    find(lines, "user", says)
+}
+
+fn assistant(lines: &[String], says: &str) -> usize {
+    find(lines, "assistant", says)
+}
+
+fn find(lines: &[String], kind: &str, says: &str) -> usize {
+    let found = lines.iter().position(|line| {
+        let value: Value = serde_json::from_str(line).unwrap_or_default();
+        let content = &value["message"]["content"];
+        let text = content.as_str().or(content[0]["text"].as_str()).unwrap_or_default();
+        value["type"] == kind && (text == says || text.starts_with(&format!("{says} ⟦")))
+    });
+    found.unwrap_or_else(|| panic!("no {kind} says {says}"))
+}
+
+fn set_parent(lines: &mut [String], says: &str, parent: &str) {
+    let at = user(lines, says);
+    let mut line: Value = serde_json::from_str(&lines[at]).unwrap();
+    line["parentUuid"] = json!(parent);
+    lines[at] = line.to_string();
+}
+
+fn name_leaf(lines: &mut Vec<String>, which: fn(&[String]) -> String) {
+    let last = lines.iter().rposition(|line| member(line, "type") == "last-prompt").unwrap();
+    let mut line: Value = serde_json::from_str(&lines[last]).unwrap();
+    lines.retain(|line| member(line, "type") != "last-prompt");
+    line["leafUuid"] = json!(which(lines));
+    lines.push(line.to_string());
+}
+
+fn boundary(lines: &[String]) -> usize {
+    lines.iter().position(|line| member(line, "subtype") == "compact_boundary").unwrap()
+}
+
+fn change_boundary(lines: &mut [String], change: fn(&mut Value)) {
+    let at = boundary(lines);
+    let mut line: Value = serde_json::from_str(&lines[at]).unwrap();
+    change(&mut line["compactMetadata"]);
+    line["compactMetadata"]["preservedSegment"] = Value::Null;
+    lines[at] = line.to_string();
+}

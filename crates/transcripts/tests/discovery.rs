@@ -1,0 +1,199 @@
+//! Sessions are found wherever they are, whatever state they are in.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rethread_testkit::{Fixture, Home, Prompt, Reply, cannot};
+use rethread_transcripts::{ClaudeFolder, Directory, Health, ListOptions, Session, folder_name};
+use serde_json::json;
+
+fn list(config: &Path) -> Vec<Session> {
+    ClaudeFolder::new(config).list(&ListOptions::default()).unwrap().sessions
+}
+
+fn one<'a>(sessions: &'a [Session], id: &str) -> &'a Session {
+    sessions.iter().find(|session| session.session_id == id).unwrap()
+}
+
+#[test]
+fn folders_are_named_as_the_cli_names_them() {
+    let Some(home) = Home::new() else { return cannot("Claude Code cannot be installed") };
+    let base = home.path().canonicalize().unwrap();
+    let filled = |length: usize| {
+        // A component may have 255 bytes at most, so that a long path needs two.
+        let path = base.join("n".repeat(100));
+        let missing = length - path.to_str().unwrap().len() - 1;
+        path.join("m".repeat(missing))
+    };
+    let folders: Vec<PathBuf> = vec![
+        base.join("with.dots and spaces_"),
+        base.join("漢字 🎉 ünï"),
+        base.join("-dash-"),
+        filled(200),
+        filled(201),
+        filled(240),
+    ];
+    // Long names were not cut from the beginning.
+    let known = if home.program().is_at_least("2.1.100") { folders.len() } else { folders.len() - 2 };
+    let folders = &folders[..known];
+    for (number, folder) in folders.iter().enumerate() {
+        fs::create_dir_all(folder).unwrap();
+        let id = format!("00000000-0000-4000-8000-{number:012}");
+        home.claude().session(&id).inside(folder).asked(Prompt::new("Where am I?"));
+        let theirs = home.transcript(&id).parent().unwrap().file_name().unwrap().to_owned();
+        assert_eq!(folder_name(folder.to_str().unwrap()), theirs.to_str().unwrap());
+    }
+    let sessions = list(&home.config());
+    for (number, folder) in folders.iter().enumerate() {
+        let session = one(&sessions, &format!("00000000-0000-4000-8000-{number:012}"));
+        assert_eq!((session.cwd.as_ref(), session.directory), (Some(folder), Directory::Present));
+    }
+}
+
+#[test]
+fn a_worktree_is_listed_with_its_repository() {
+    let Some(fixture) = Fixture::named("worktree") else { return cannot("there is no such fixture") };
+    let sessions = list(&fixture.config);
+    let project = fixture.home.project();
+    assert_eq!(sessions.len(), 2);
+    assert!(sessions.iter().all(|session| session.project.as_ref() == Some(&project)), "{sessions:#?}");
+    // Older versions write the branch that the repository itself is on.
+    let is_new = fixture.home.program().is_at_least("2.1.300");
+    let branch = if is_new { "worktree-side" } else { "main" };
+    assert_eq!(one(&sessions, &fixture.session).git_branch.as_deref(), Some(branch));
+}
+
+#[test]
+fn a_fork_and_its_origin_know_each_other() {
+    let Some(fixture) = Fixture::named("forked") else { return cannot("there is no such fixture") };
+    let sessions = list(&fixture.config);
+    let origin = sessions.iter().find(|session| session.session_id != fixture.session).unwrap();
+    let fork = one(&sessions, &fixture.session);
+    assert_eq!(fork.forked_from.as_ref(), Some(&origin.session_id));
+    assert_eq!((&origin.forks, &origin.forked_from), (&vec![fork.session_id.clone()], &None));
+}
+
+#[test]
+fn a_session_is_live_as_long_as_its_process_and_no_longer() {
+    let Some(home) = Home::new() else { return cannot("Claude Code cannot be installed") };
+    if !home.program().is_at_least("2.1.100") {
+        return cannot("this version of Claude Code has no register of processes");
+    }
+    let id = "33333333-3333-4333-8333-333333333333";
+    let prompt = Prompt::new("Wait").reply(Reply::text("never").hanging());
+    let mut child = home.claude().session(id).start(prompt);
+    home.api().wait_for(1);
+    let deadline = SystemTime::now() + Duration::from_secs(60);
+    let is_live = || list(&home.config()).iter().any(|session| session.live.is_some());
+    while !is_live() {
+        assert!(SystemTime::now() < deadline, "it was never live");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let files: Vec<_> = fs::read_dir(home.config().join("sessions")).unwrap().collect();
+    assert!(!files.is_empty(), "a killed process leaves its file in the register");
+    assert!(!is_live());
+}
+
+/// A folder with sessions of one prompt each, a second apart; the last is the newest.
+fn made_up(count: usize) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().join("projects/-p");
+    fs::create_dir_all(&project).unwrap();
+    for number in 0..count {
+        let prompt = json!({
+            "parentUuid": null, "type": "user", "uuid": format!("u{number}"), "cwd": "/nonexistent/p",
+            "timestamp": "2026-02-09T10:00:00.000Z", "message": { "role": "user", "content": format!("Prompt {number}") },
+        });
+        write(&project, number, format!("{prompt}\n"));
+    }
+    folder
+}
+
+fn id(number: usize) -> String {
+    format!("00000000-0000-4000-8000-{number:012}")
+}
+
+fn write(project: &Path, number: usize, text: impl AsRef<[u8]>) -> PathBuf {
+    let path = project.join(format!("{}.jsonl", id(number)));
+    fs::write(&path, text).unwrap();
+    let at = SystemTime::now() - Duration::from_secs(10_000 - number as u64);
+    fs::File::options().append(true).open(&path).unwrap().set_modified(at).unwrap();
+    path
+}
+
+#[test]
+fn no_damage_keeps_a_session_out_of_the_list() {
+    let folder = made_up(1);
+    let project = folder.path().join("projects/-p");
+    let whole = fs::read_to_string(project.join(format!("{}.jsonl", id(0)))).unwrap();
+    write(&project, 1, "");
+    write(&project, 2, "\0\0\0\0");
+    write(&project, 3, format!("{whole}{}", &whole[..40]));
+    write(&project, 4, "{\"type\":\"mode\",\"mode\":\"normal\"}\n");
+    let locked = write(&project, 5, &whole);
+    fs::remove_file(&locked).unwrap();
+    std::os::unix::fs::symlink(project.join("nowhere"), &locked).unwrap();
+    fs::create_dir(project.join(format!("{}.jsonl", id(6)))).unwrap();
+    fs::write(project.join("agent-1.jsonl"), &whole).unwrap();
+    let sessions = list(folder.path());
+    let health: Vec<_> = sessions.iter().map(|it| (it.session_id.clone(), it.health)).collect();
+    let expected =
+        [(4, Health::Sound), (3, Health::Torn), (2, Health::Garbage), (1, Health::Empty), (0, Health::Sound)];
+    assert_eq!(health, expected.map(|(number, health)| (id(number), health)));
+    assert_eq!(sessions[4].directory, Directory::Vanished);
+    assert_eq!(sessions[4].project.as_deref(), Some(Path::new("/nonexistent/p")));
+}
+
+#[test]
+fn an_index_changes_nothing_but_the_time_it_takes() {
+    let folder = made_up(50);
+    let index = folder.path().join("cache/index");
+    let claude = ClaudeFolder::new(folder.path());
+    let with = || claude.list(&ListOptions::default().index(&index)).unwrap().sessions;
+    let project = folder.path().join("projects/-p");
+    assert_eq!(with(), list(folder.path()));
+    assert!(index.is_file());
+    assert_eq!(with(), list(folder.path()));
+    // One grows, one is replaced, one goes, one comes.
+    let named = "{\"type\":\"custom-title\",\"customTitle\":\"A name\",\"sessionId\":\"x\"}\n";
+    let grown = fs::read_to_string(project.join(format!("{}.jsonl", id(7)))).unwrap() + named;
+    write(&project, 7, grown);
+    write(&project, 8, "{\"type\":\"user\",\"uuid\":\"z\",\"message\":{\"content\":\"Another one\"}}\n");
+    fs::remove_file(project.join(format!("{}.jsonl", id(9)))).unwrap();
+    write(&project, 50, named);
+    assert_eq!(with(), list(folder.path()));
+    assert_eq!(one(&with(), &id(7)).name.as_deref(), Some("A name"));
+    assert_eq!(one(&with(), &id(8)).first_prompt.as_deref(), Some("Another one"));
+    for damage in ["", "nonsense", "{\"rethread transcripts\":2}\n{\"f\":7}\n"] {
+        fs::write(&index, damage).unwrap();
+        assert_eq!(with(), list(folder.path()), "{damage}");
+    }
+}
+
+#[test]
+fn messages_are_counted_when_somebody_asks_for_it() {
+    let folder = made_up(3);
+    let index = folder.path().join("cache/index");
+    let claude = ClaudeFolder::new(folder.path());
+    let counts = || {
+        let listing = claude.list(&ListOptions::default().index(&index)).unwrap();
+        listing.sessions.iter().map(|session| session.message_count).collect::<Vec<_>>()
+    };
+    assert_eq!(counts(), [None; 3]);
+    let mut patience = [true, true, false].into_iter();
+    let counted = claude.count(&index, || patience.next().unwrap()).unwrap();
+    assert_eq!((counted, counts()), (2, vec![Some(1), Some(1), None]));
+    assert_eq!(claude.count(&index, || true).unwrap(), 1);
+    assert_eq!(counts(), [Some(1); 3]);
+}
+
+#[test]
+fn a_limit_gives_the_newest() {
+    let folder = made_up(5);
+    let newest = ClaudeFolder::new(folder.path()).list(&ListOptions::default().limit(2)).unwrap().sessions;
+    assert_eq!(newest, list(folder.path())[..2]);
+    assert_eq!(newest[0].session_id, id(4));
+}

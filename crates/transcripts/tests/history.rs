@@ -1,0 +1,83 @@
+//! Pages of a conversation, with and without an index, while the transcript grows and changes.
+
+use std::fs;
+
+use rethread_transcripts::{History, Message, Transcript};
+use serde_json::json;
+
+/// Returns a line of a conversation; an answer is spread over two lines.
+fn line(number: usize) -> String {
+    let uuid = |number: usize| format!("00000000-0000-4000-8000-{number:012}");
+    let (kind, text) = if number.is_multiple_of(3) { ("user", "asked") } else { ("assistant", "said") };
+    let entry = json!({
+        "parentUuid": number.checked_sub(1).map(uuid), "isSidechain": false, "type": kind, "uuid": uuid(number),
+        "timestamp": "2026-02-09T10:00:00.000Z",
+        "message": { "role": kind, "id": format!("msg_{}", number / 3),
+            "content": [{ "type": "text", "text": format!("{text} {number} ünï {}", "x".repeat(number % 700)) }] },
+    });
+    format!("{entry}\n")
+}
+
+fn shown(messages: &[Message]) -> Vec<String> {
+    messages.iter().map(|message| serde_json::to_string(message).unwrap()).collect()
+}
+
+#[test]
+fn pages_from_either_end_are_the_same_with_and_without_an_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, index) = (folder.path().join("s.jsonl"), folder.path().join("cache/s.chain"));
+    let mut text = String::new();
+    for lines in [0, 1, 2, 3, 100, 301] {
+        text.extend((text.lines().count()..lines).map(line));
+        // A writer is always in the middle of something.
+        fs::write(&path, format!("{text}{{\"parentUuid\":\"0000")).unwrap();
+        let all = {
+            let transcript = Transcript::open(&path).unwrap();
+            shown(&transcript.messages(&transcript.active()).unwrap())
+        };
+        for history in [
+            History::open(&path, None),
+            History::open(&path, Some(&index)),
+            History::open(&path, Some(&index)),
+        ] {
+            let history = history.unwrap();
+            assert_eq!(history.count(), all.len() as u64, "{lines} lines");
+            for (from, to) in [(0, 7), (3, 3), (0, 1000), (50, 60), (99, 1000), (500, 600)] {
+                let wanted = &all[from.min(all.len())..to.min(all.len())];
+                assert_eq!(
+                    shown(&history.messages(from as u64..to as u64).unwrap()),
+                    wanted,
+                    "{lines} lines"
+                );
+            }
+            assert_eq!(shown(&history.last(5).unwrap()), all[all.len().saturating_sub(5)..]);
+            assert_eq!(shown(&history.first(5).unwrap()), all[..all.len().min(5)]);
+        }
+    }
+}
+
+#[test]
+fn an_index_of_another_or_of_a_damaged_file_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, index) = (folder.path().join("s.jsonl"), folder.path().join("s.chain"));
+    let long: String = (0..90).map(line).collect();
+    let count = |path| History::open(path, Some(&index)).unwrap().count();
+    fs::write(&path, &long).unwrap();
+    assert_eq!(count(&path), 60);
+    // Rewritten in place, longer than before, with other entries.
+    let other: String = (1000..1100).map(line).collect();
+    fs::write(&path, &other).unwrap();
+    assert_eq!(count(&path), 67);
+    fs::write(&path, &long[..long.len() / 2]).unwrap();
+    let half = Transcript::open(&path).unwrap().active().message_count();
+    assert_eq!(count(&path), half);
+    for cut in [0, 7, 95, 100, 2000] {
+        let whole = fs::read(&index).unwrap();
+        fs::write(&index, &whole[..cut.min(whole.len())]).unwrap();
+        assert_eq!(count(&path), half, "cut at {cut}");
+    }
+    let mut damaged = fs::read(&index).unwrap();
+    damaged[40] ^= 1;
+    fs::write(&index, damaged).unwrap();
+    assert_eq!(count(&path), half);
+}

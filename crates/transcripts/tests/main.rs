@@ -1,0 +1,13 @@
+//! One binary, so that the real CLI plays each scenario once.
+#![expect(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
+
+mod belongings;
+mod changes;
+mod damage;
+mod discovery;
+mod history;
+mod official;
+mod projection;
+mod replay;
+mod resume;
+mod watch;

@@ -1,0 +1,142 @@
+//! Our list and our messages are those of the official TypeScript SDK, but where we differ on purpose.
+//!
+//! On purpose, each with a test here or in `damage.rs`: with two branches the SDK takes the last entry in the file and
+//! we, like the CLI, the one that the CLI named last; the SDK leaves out sessions without a prompt and damaged ones, we
+//! list them; a broken line that runs into the next one costs the SDK both, us one.
+
+use std::path::Path;
+
+use rethread_testkit::{Fixture, Sdk, cannot};
+use rethread_transcripts::{ClaudeFolder, ListOptions, Session, Transcript};
+use serde_json::{Value, json};
+
+/// Prints, for each configuration folder given as JSON, its sessions and all their messages.
+const SCRIPT: &str = r#"
+    import { listSessions, getSessionMessages, listSubagents } from "@anthropic-ai/claude-agent-sdk";
+    const answer = [];
+    for (const config of JSON.parse(process.env.FOLDERS)) {
+        process.env.CLAUDE_CONFIG_DIR = config;
+        const sessions = await listSessions();
+        for (const session of sessions) {
+            session.messages = await getSessionMessages(session.sessionId);
+            session.subagents = await listSubagents(session.sessionId);
+        }
+        answer.push(sessions);
+    }
+    console.log(JSON.stringify(answer));
+"#;
+
+/// Returns what the SDK says of some configuration folders.
+fn ask(folders: &[&Path]) -> Option<Vec<Vec<Value>>> {
+    let Some(sdk) = Sdk::find() else {
+        cannot("the official SDK cannot be installed");
+        return None;
+    };
+    let folders = serde_json::to_string(folders).unwrap();
+    let output = sdk.command(Path::new("/nonexistent"), SCRIPT).env("FOLDERS", folders).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// Returns our session as the SDK would show it.
+fn as_they(session: &Session) -> Value {
+    let mut shown = json!({
+        "sessionId": session.session_id,
+        "summary": session.name,
+        "fileSize": session.size,
+        "subagents": session.subagents,
+    });
+    let optional = [
+        ("customTitle", session.custom_title.clone().map(Value::from)),
+        ("firstPrompt", session.first_prompt.clone().map(Value::from)),
+        ("gitBranch", session.git_branch.clone().map(Value::from)),
+        ("cwd", session.cwd.as_ref().map(|cwd| cwd.to_str().unwrap().into())),
+        ("tag", session.tag.clone().map(Value::from)),
+        ("createdAt", session.created_at.map(|at| at.as_millisecond().into())),
+        ("archived", session.archived.then_some(true.into())),
+    ];
+    for (name, value) in optional {
+        if let Some(value) = value {
+            shown[name] = value;
+        }
+    }
+    shown
+}
+
+/// Returns the messages of a session as the SDK would show them, one for each line.
+fn messages(path: &Path) -> Vec<Value> {
+    let transcript = Transcript::open(path).unwrap();
+    let chain = transcript.active().messages();
+    let mut reader = transcript.read(&chain);
+    let mut messages = Vec::new();
+    while let Some(entry) = reader.next() {
+        let (role, view) = (entry.as_ref().unwrap().role(), entry.unwrap().view());
+        let content: Value = serde_json::from_str(view.content.unwrap().get()).unwrap();
+        messages.push(json!([role.to_string(), view.uuid, view.timestamp, content]));
+    }
+    messages
+}
+
+#[test]
+fn list_and_messages_agree_with_the_official_sdk() {
+    let folders: Vec<&Path> = Fixture::all().iter().map(|fixture| &*fixture.config).collect();
+    let Some(theirs) = ask(&folders) else { return };
+    for (fixture, mut theirs) in Fixture::all().iter().zip(theirs) {
+        let ours = ClaudeFolder::new(&fixture.config).list(&ListOptions::default()).unwrap().sessions;
+        for (session, their) in ours.iter().zip(&mut theirs) {
+            let their_messages = their.as_object_mut().unwrap().remove("messages").unwrap();
+            // They round it to the nearest millisecond.
+            let modified = their.as_object_mut().unwrap().remove("lastModified").unwrap().as_i64().unwrap();
+            assert!(modified.abs_diff(session.updated_at.as_millisecond()) <= 1, "{}", fixture.name);
+            let of = |it: &Value| json!([it["type"], it["uuid"], it["timestamp"], it["message"]["content"]]);
+            let said: Vec<Value> = their_messages.as_array().unwrap().iter().map(of).collect();
+            assert_eq!(messages(&session.path), said, "{}", fixture.name);
+        }
+        let ours: Vec<Value> = ours.iter().map(as_they).collect();
+        assert_eq!(ours, theirs, "{}", fixture.name);
+    }
+}
+
+/// Makes a folder with one session, of some lines.
+fn folder_with(lines: &[String]) -> (tempfile::TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().join("projects/-p");
+    std::fs::create_dir_all(&project).unwrap();
+    let path = project.join("11111111-1111-4111-8111-111111111111.jsonl");
+    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+    (folder, path)
+}
+
+fn line(uuid: &str, parent: Option<&str>, kind: &str) -> String {
+    json!({
+        "parentUuid": parent, "isSidechain": false, "type": kind, "uuid": uuid, "sessionId": "s", "cwd": "/p",
+        "timestamp": "2026-02-09T10:00:00.000Z", "message": { "role": kind, "content": uuid },
+    })
+    .to_string()
+}
+
+#[test]
+fn with_two_branches_ours_is_the_one_that_the_cli_named_last() {
+    let left =
+        json!({ "type": "last-prompt", "leafUuid": "left", "lastPrompt": "x", "sessionId": "s" }).to_string();
+    let lines = [
+        line("root", None, "user"),
+        line("left", Some("root"), "assistant"),
+        line("right", Some("root"), "assistant"),
+        left,
+    ];
+    let (folder, path) = folder_with(&lines);
+    let Some(theirs) = ask(&[folder.path()]) else { return };
+    let uuids = |messages: &[Value], at: &str| messages.iter().map(|it| it[at].clone()).collect::<Vec<_>>();
+    assert_eq!(uuids(theirs[0][0]["messages"].as_array().unwrap(), "uuid"), ["root", "right"]);
+    let ours: Vec<Value> = messages(&path).iter().map(|message| message[1].clone()).collect();
+    assert_eq!(ours, ["root", "left"]);
+}
+
+#[test]
+fn sessions_that_they_leave_out_are_listed() {
+    let (folder, _) = folder_with(&["{\"type\":\"mode\",\"mode\":\"normal\",\"sessionId\":\"s\"}".into()]);
+    let Some(theirs) = ask(&[folder.path()]) else { return };
+    let ours = ClaudeFolder::new(folder.path()).list(&ListOptions::default()).unwrap().sessions;
+    assert_eq!((theirs[0].len(), ours.len()), (0, 1));
+}

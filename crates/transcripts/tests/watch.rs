@@ -1,0 +1,190 @@
+//! The watcher against a model: whatever happens to files, each entry comes once, in order.
+
+use std::collections::HashMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use rethread_transcripts::{Change, ClaudeFolder, Event, From, Means, Watch};
+
+/// Long enough for any machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a subscriber knows, by its own files.
+#[derive(Default)]
+struct Subscriber {
+    files: HashMap<PathBuf, Vec<String>>,
+}
+
+impl Subscriber {
+    fn take(&mut self, change: Change) {
+        match change.event {
+            Event::Added { raw, .. } => {
+                self.files.entry(change.path).or_default().push(String::from_utf8(raw).unwrap())
+            }
+            Event::Restarted => drop(self.files.insert(change.path, Vec::new())),
+            Event::Removed => drop(self.files.remove(&change.path)),
+        }
+    }
+
+    /// Waits until what it knows is what there is.
+    fn wait_for(&mut self, changes: &Receiver<Change>, expected: &HashMap<PathBuf, Vec<String>>) {
+        let begun = Instant::now();
+        let known = |files: &HashMap<PathBuf, Vec<String>>| {
+            let lines = files.iter().filter(|(_, lines)| !lines.is_empty());
+            lines.map(|(path, lines)| (path.clone(), lines.clone())).collect::<HashMap<_, _>>()
+        };
+        loop {
+            while let Ok(change) = changes.try_recv() {
+                self.take(change);
+            }
+            if known(&self.files) == known(expected) {
+                return;
+            }
+            match changes.recv_timeout(Duration::from_millis(50)) {
+                Ok(change) => self.take(change),
+                Err(RecvTimeoutError::Timeout) => {
+                    assert!(begun.elapsed() < PATIENCE, "{:#?}\nis not\n{expected:#?}", self.files);
+                }
+                Err(RecvTimeoutError::Disconnected) => panic!("the watch ended"),
+            }
+        }
+    }
+}
+
+fn line(rng: &mut Rng) -> String {
+    format!(
+        "{{\"type\":\"user\",\"uuid\":\"{:x}\",\"text\":\"{}\"}}",
+        rng.u64(..),
+        "x".repeat(rng.usize(..300))
+    )
+}
+
+fn append(path: &Path, text: &str) {
+    OpenOptions::new().create(true).append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+/// Does anything at all to some files, and keeps book of what is in them.
+fn play(seed: u64, means: Means) {
+    let mut rng = Rng::with_seed(seed);
+    let folder = tempfile::tempdir().unwrap();
+    let projects = folder.path().join("projects");
+    fs::create_dir_all(projects.join("-a")).unwrap();
+    let (send, changes) = channel();
+    let take = move |change| drop(send.send(change));
+    let watch = Watch::all(&ClaudeFolder::new(folder.path()), From::Beginning, means, take).unwrap();
+    let mut subscriber = Subscriber::default();
+    let mut model: HashMap<PathBuf, Vec<String>> = HashMap::new();
+    let mut half: HashMap<PathBuf, String> = HashMap::new();
+    for step in 0..60 {
+        let project = projects.join(["-a", "-b", "-c"][rng.usize(..3)]);
+        let place = if rng.u8(..4) == 0 { project.join("s1/subagents") } else { project };
+        fs::create_dir_all(&place).unwrap();
+        let path = place.join(format!("{}.jsonl", rng.u8(..3)));
+        match rng.u8(..10) {
+            0..=5 => {
+                let lines: Vec<String> = (0..rng.usize(1..4)).map(|_| line(&mut rng)).collect();
+                let rest = half.remove(&path);
+                // Whoever appends after a torn line begins with a newline.
+                let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+                append(&path, &(if rest.is_some() { "\n" } else { "" }.to_owned() + &text));
+                model.entry(path).or_default().extend(lines);
+            }
+            6 if !half.contains_key(&path) => {
+                let torn = "{\"type\":\"user\",\"uu".to_owned();
+                append(&path, &torn);
+                model.entry(path.clone()).or_default();
+                half.insert(path, torn);
+            }
+            7 => {
+                drop(fs::remove_file(&path));
+                model.remove(&path);
+                half.remove(&path);
+            }
+            8 if path.is_file() => {
+                // A file that is cut and grows again at once may be longer than before.
+                let lines: Vec<String> = (0..rng.usize(1..9)).map(|_| line(&mut rng)).collect();
+                fs::write(&path, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+                model.insert(path.clone(), lines);
+                half.remove(&path);
+            }
+            _ if path.is_file() => {
+                let aside = path.with_extension("tmp");
+                let new = line(&mut rng);
+                fs::write(&aside, format!("{new}\n")).unwrap();
+                fs::rename(&aside, &path).unwrap();
+                model.insert(path.clone(), vec![new]);
+                half.remove(&path);
+            }
+            _ => {}
+        }
+        if step % 7 == 0 {
+            subscriber.wait_for(&changes, &model);
+        }
+    }
+    subscriber.wait_for(&changes, &model);
+    drop(watch);
+    assert!(changes.try_recv().is_err(), "nothing comes after the end, and nothing twice");
+}
+
+#[test]
+fn whatever_happens_to_files_each_entry_comes_once_and_in_order() {
+    for seed in 0..8 {
+        play(seed, Means::Best);
+    }
+}
+
+#[test]
+fn looking_every_so_often_finds_the_same() {
+    for seed in 100..104 {
+        play(seed, Means::Looking { every: Duration::from_millis(5) });
+    }
+}
+
+/// The kernel keeps some thousand notices and drops the rest, with one last notice that it did.
+#[test]
+fn lost_notices_lose_no_entry() {
+    let kept = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap_or_default();
+    let kept: usize = kept.trim().parse().unwrap_or(16_384);
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().join("projects/-a");
+    fs::create_dir_all(&project).unwrap();
+    let (send, changes) = channel();
+    let (gate, closed) = channel::<()>();
+    let take = move |change| {
+        // Until the gate is open, nobody reads notices.
+        let _ = closed.recv();
+        drop(send.send(change));
+    };
+    let _watch = Watch::all(&ClaudeFolder::new(folder.path()), From::Now, Means::Best, take).unwrap();
+    let paths = [project.join("a.jsonl"), project.join("b.jsonl")];
+    let mut model: HashMap<PathBuf, Vec<String>> = HashMap::new();
+    // By turns, because the kernel keeps equal notices in a row as one.
+    for number in 0..kept + 100 {
+        let line = format!("{{\"uuid\":\"{number}\"}}");
+        append(&paths[number % 2], &format!("{line}\n"));
+        model.entry(paths[number % 2].clone()).or_default().push(line);
+    }
+    drop(gate);
+    Subscriber::default().wait_for(&changes, &model);
+}
+
+#[test]
+fn one_session_is_followed_from_where_a_reader_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.jsonl");
+    append(&path, "{\"n\":1}\n{\"n\":2}\n{\"n\"");
+    let (send, changes) = channel();
+    let _watch =
+        Watch::one(&path, From::Offset(8), Means::Best, move |change| drop(send.send(change))).unwrap();
+    append(&folder.path().join("other.jsonl"), "{\"n\":9}\n");
+    append(&path, ":3}\n");
+    let next = || match changes.recv_timeout(PATIENCE).unwrap().event {
+        Event::Added { span, raw } => (span.offset, String::from_utf8(raw).unwrap()),
+        event => panic!("{event:?}"),
+    };
+    assert_eq!([next(), next()], [(8, "{\"n\":2}".into()), (16, "{\"n\":3}".into())]);
+}
