@@ -18,6 +18,7 @@ mod mounted;
 mod power;
 mod refusals;
 mod side_by_side;
+mod stopped;
 mod strace;
 mod syscalls;
 mod template;

@@ -87,6 +87,15 @@ impl Appender {
         let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
+    /// Stops it as a power cut would: when this returns, it says nothing more.
+    ///
+    /// A file system that is shut down under a running sync may still call that a success, which no machine without
+    /// power can; so whoever might tell of it has to stand still before.
+    pub(crate) fn stop(&self) {
+        self.signal(Signal::STOP);
+        super::stopped::wait_until_stopped(self.pid());
+    }
+
     pub(crate) fn kill(mut self) -> Ended {
         self.child.kill().unwrap();
         self.end()

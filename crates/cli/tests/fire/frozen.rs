@@ -27,9 +27,9 @@ fn a_process_that_is_stopped_with_the_lock_is_named_and_stops_no_other_session()
         home.conversation("other", 2);
         home.answer(&["new", "--id", "s"]);
         let mut rng = round.rng();
-        // Before its sync, or in the middle of marking what it is about to write.
-        let moment = rng.choice(["fdatasync", "pwrite64"]).unwrap();
-        let fault = format!("{moment}:signal=STOP:when={}", rng.usize(1..4));
+        // Before its sync, or in the middle of marking what it is about to write: it does that once.
+        let (moment, calls) = rng.choice([("fdatasync", 4), ("pwrite64", 2)]).unwrap();
+        let fault = format!("{moment}:signal=STOP:when={}", rng.usize(1..calls));
         let command = strace::tampered(&home, &fault, &["append", "s"]);
         let stopped = Appender::start(command, Run::new("stopped", [300; 5]), Pace::Lockstep);
         wait_until_held(&home, "s");

@@ -35,6 +35,7 @@ fn what_was_acknowledged_survives_a_power_cut_on_ext4_that_writes_data_late() {
                 .collect();
             running[0].wait_for(rng.usize(..150), Duration::from_millis(50));
             std::thread::sleep(Duration::from_micros(rng.u64(..3000)));
+            running.iter().for_each(Appender::stop);
             disk.cut(if rng.u8(..4) == 0 { Cut::AtOnce } else { Cut::AfterTheJournal });
             running.into_iter().for_each(|appender| ledger.add(appender.kill().run));
             drop(disk);
