@@ -29,6 +29,7 @@ pub mod backend;
 mod bundle;
 mod catalog;
 mod chain;
+mod checkpoint_log;
 pub mod conformance;
 mod defect;
 mod entry;
