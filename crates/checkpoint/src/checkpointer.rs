@@ -12,14 +12,17 @@ use crate::contents::Contents;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
 use crate::hands::{Hands, RealHands};
+use crate::lines;
 use crate::log::{Log, News};
+use crate::look::{SMALL, look};
 use crate::name::Name;
-use crate::plan::{Choices, Plan};
+use crate::plan::{Choices, Plan, Step};
 use crate::planner::{Lines, Planner};
 use crate::point::{self, Point};
 use crate::record::{Checkpoint, What};
 use crate::rewind::Recovered;
 use crate::root::{Hold, Root};
+use crate::state::State;
 use crate::tree::Tracker;
 
 /// How checkpoints are made.
@@ -164,6 +167,19 @@ impl Checkpointer {
         self.plan_with(to, choices, Lines::Counted).await
     }
 
+    /// Returns how a path's content differs now from what a step would restore, as a unified diff from the restored
+    /// content to the present one; nothing for what has no lines.
+    pub async fn diff(&self, step: &Step) -> Result<Option<String>> {
+        let size = |state: &State| state.file().map_or(0, |file| file.size);
+        if size(&step.target).max(size(&step.now)) > SMALL || step.target.is_folder() || step.now.is_folder()
+        {
+            return Ok(None);
+        }
+        let old = self.contents.small(&step.path, &step.target).await?;
+        let new = look(&self.root, &step.path, SMALL).bytes;
+        Ok(lines::unified(&step.path, old.as_deref(), new.as_deref()))
+    }
+
     /// Returns all captures, those of ancestors first, the oldest first.
     pub async fn checkpoints(&self) -> Result<Vec<Checkpoint>> {
         self.settle().await?;
@@ -241,7 +257,7 @@ impl Checkpointer {
         Ok(first.unwrap_or(records.len()))
     }
 
-    fn no_such_point(&self, point: &EntryId) -> Error {
+    pub(crate) fn no_such_point(&self, point: &EntryId) -> Error {
         Error::NoSuchPoint { session: self.session.id().clone(), point: point.clone() }
     }
 

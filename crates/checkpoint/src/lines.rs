@@ -5,6 +5,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 use crate::contents::Contents;
 use crate::error::{Error, Result};
 use crate::look::{SMALL, look};
+use crate::path::TreePath;
 use crate::plan::Step;
 use crate::root::Root;
 use crate::state::{Present, State};
@@ -28,12 +29,29 @@ pub(crate) async fn count(root: &Root, contents: &Contents, step: &Step) -> Resu
         },
     };
     let (Some(old), Some(new)) = (old, new) else { return Ok(None) };
-    // What git calls binary: a NUL somewhere at the beginning.
-    let is_text = |bytes: &[u8]| !bytes.iter().take(8000).any(|byte| *byte == 0);
     if !is_text(&old) || !is_text(&new) {
         return Ok(None);
     }
     Ok(Some(difference(&old, &new)))
+}
+
+/// Returns the difference between two contents as text, or nothing where there are no lines to show.
+pub(crate) fn unified(path: &TreePath, old: Option<&[u8]>, new: Option<&[u8]>) -> Option<String> {
+    let text = |bytes: Option<&[u8]>| Some(String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned());
+    let name = |side: &str, there: bool| if there { format!("{side}/{path}") } else { "/dev/null".into() };
+    if old.is_some_and(|bytes| !is_text(bytes)) || new.is_some_and(|bytes| !is_text(bytes)) {
+        return None;
+    }
+    let diff = similar::TextDiff::from_lines(&text(old)?, &text(new)?)
+        .unified_diff()
+        .header(&name("a", old.is_some()), &name("b", new.is_some()))
+        .to_string();
+    Some(diff)
+}
+
+/// What git calls text: no NUL anywhere at the beginning.
+fn is_text(bytes: &[u8]) -> bool {
+    !bytes.iter().take(8000).any(|byte| *byte == 0)
 }
 
 /// Returns how many lines come and how many go.

@@ -86,7 +86,7 @@ impl Planner<'_> {
             self.plan.conflicts.push(Conflict { path, reason, because, base, ours, theirs: seen.state });
             return Ok(None);
         }
-        let assumed = folded.is_assumed(&seen.state);
+        let assumed = folded.is_assumed(&seen.state) && !seen.state.is_folder();
         let mut step = Step::new(path.clone(), seen.state, folded.target);
         (step.assumed, step.expected, step.print, step.forced) =
             (assumed, folded.expected, seen.print, forced);

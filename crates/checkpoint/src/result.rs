@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::plan::{Conflict, Plan, Skipped};
+use crate::state::{Present, State};
 
 /// What a rewind did, would do, or could not do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -48,7 +49,7 @@ impl Rewound {
         Self {
             can_rewind: plan.is_ready(),
             error,
-            files_changed: plan.steps.iter().map(|step| plan.root.join(step.path.as_path())).collect(),
+            files_changed: files(plan),
             insertions: plan.insertions,
             deletions: plan.deletions,
             receipt,
@@ -63,4 +64,11 @@ impl Rewound {
     pub fn refused(error: &Error) -> Self {
         Self { error: Some(error.to_string()), ..Self::default() }
     }
+}
+
+/// Folders that come and go with their files are none.
+fn files(plan: &Plan) -> Vec<PathBuf> {
+    let is_file = |state: &State| matches!(state, State::Present(Present::File(_) | Present::Symlink(_)));
+    let steps = plan.steps.iter().filter(|step| is_file(&step.now) || is_file(&step.target));
+    steps.map(|step| plan.root.join(step.path.as_path())).collect()
 }
