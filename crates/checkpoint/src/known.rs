@@ -23,6 +23,8 @@ pub(crate) struct Known {
     pub(crate) folders: HashMap<Box<[u8]>, Vec<Item>>,
     /// What was not looked at the last time: what comes to light there was not made by anybody just now.
     pub(crate) left_out: BTreeSet<TreePath>,
+    /// Folders that a capture of their own found to be none any more: what was in them is gone too.
+    pub(crate) vanished: Vec<TreePath>,
 }
 
 /// One name in a folder.
@@ -68,6 +70,9 @@ impl Known {
     }
 
     fn set(&mut self, path: &TreePath, state: State, open: bool) {
+        if !state.is_folder() && self.folders.contains_key(path.as_bytes()) {
+            self.vanished.push(path.clone());
+        }
         let (folder, name) = split(path);
         let items = self.folders.entry(folder.into()).or_default();
         let at = items.iter().position(|item| *item.name == *name);

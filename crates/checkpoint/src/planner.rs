@@ -21,7 +21,7 @@ pub(crate) struct Planner<'a> {
     pub(crate) plan: Plan,
     /// Files larger than this are not read.
     pub(crate) limit: u64,
-    /// Folders that come back, in whose place something else may be.
+    /// What is no folder now: whatever was in it is gone, though a link may lead elsewhere.
     pub(crate) replaced: BTreeSet<TreePath>,
 }
 
@@ -71,7 +71,7 @@ impl Planner<'_> {
             return Ok(None);
         }
         let seen = look_past(self.root, path, &self.replaced, self.limit);
-        if folded.target.is_folder() && !seen.state.is_folder() {
+        if !seen.state.is_folder() {
             self.replaced.insert(path.clone());
         }
         if seen.state.same(&folded.target) {

@@ -88,8 +88,8 @@ impl Checkpointer {
             let caught = work.clear(step)?;
             let (found, seen) = stand(work.root, step, &replaced);
             match found {
-                Stand::There if !caught => {
-                    let (from, to) = (step.to.clone(), step.from.clone());
+                Stand::There | Stand::Midway if !caught => {
+                    let (from, to) = (seen.state, step.from.clone());
                     back.push(Move { from, to, print: seen.print, ..step.clone() });
                 }
                 Stand::Back => {}
@@ -112,6 +112,10 @@ impl Checkpointer {
                 _ if caught => left.push(step.path.clone()),
                 Stand::There => there += 1,
                 Stand::Back => forward.push(Move { print: seen.print, ..step.clone() }),
+                Stand::Midway => {
+                    there += 1;
+                    forward.push(Move { from: seen.state, print: seen.print, ..step.clone() });
+                }
                 Stand::Elsewhere => left.push(step.path.clone()),
             }
         }

@@ -162,7 +162,8 @@ pub(crate) fn says_absent(error: &io::Error) -> bool {
 
 /// Returns whether an error says that there is no such folder, whatever else is there.
 pub(crate) fn says_no_folder(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(Errno::NOTDIR.raw_os_error()) || says_absent(error)
+    let no_folder = [Errno::NOTDIR, Errno::LOOP].map(|errno| Some(errno.raw_os_error()));
+    no_folder.contains(&error.raw_os_error()) || says_absent(error)
 }
 
 #[cfg(test)]

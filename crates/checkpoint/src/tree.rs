@@ -270,6 +270,12 @@ impl<'a> Gathering<'a> {
         let Ok(walk) = Arc::try_unwrap(walk) else { unreachable!("its threads have ended") };
         let mut known = walk.known;
         all.into_iter().for_each(|news| self.take_in(&mut known, news));
+        for folder in std::mem::take(&mut known.vanished) {
+            let (parent, name) = split(&folder);
+            if !find(&known, parent, name).is_some_and(|item| item.state.is_folder()) {
+                self.all_gone(&mut known, &folder);
+            }
+        }
         Ok(known)
     }
 

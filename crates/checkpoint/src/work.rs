@@ -261,21 +261,45 @@ impl Work<'_> {
             }
             let path = self.root.full(&step.path);
             let here = look(self.root, &step.path, u64::MAX).state;
-            // What is neither the old content nor the new one is half of the new one, as long as the old one is in
-            // its place; else it is what somebody saved while the two changed places.
-            let foreign =
-                !aside.state.same(&step.from) && !aside.state.same(&step.to) && !here.same(&step.from);
-            if foreign {
-                caught = true;
-                self.put_back(step, folder.as_fd(), &name, &here).map_err(Error::io("put back", &path))?;
+            let ours = aside.state.same(&step.from) || aside.state.same(&step.to);
+            match self.is_swapped(step, &here) {
+                // A folder of ours is in its place already; what was caught stays where it is.
+                Some(true) if !ours && here.is_folder() => {
+                    caught = true;
+                    continue;
+                }
+                // Somebody saved it while the two changed places: what was caught goes back.
+                Some(true) if !ours => {
+                    caught = true;
+                    let back = self.put_back(step, folder.as_fd(), &name, &here);
+                    back.map_err(Error::io("put back", &path))?;
+                    if here == State::Absent {
+                        continue;
+                    }
+                }
+                // It is half of the new content, or all of either.
+                Some(_) => {}
+                None if ours => {}
+                // Somebody changed the path since, and what is aside may be somebody's too: it is never removed.
+                None => continue,
             }
-            if !foreign || here != State::Absent {
-                self.hands
-                    .remove(folder.as_fd(), &name)
-                    .map_err(Error::io("clear away what is beside", &path))?;
-            }
+            let cleared = self.hands.remove(folder.as_fd(), &name);
+            cleared.map_err(Error::io("clear away what is beside", &path))?;
         }
         Ok(caught)
+    }
+
+    /// Returns whether a path and what is aside have changed places; nothing if that cannot be told.
+    fn is_swapped(&self, step: &Move, here: &State) -> Option<bool> {
+        let had_content = matches!(step.from, State::Present(_)) && !step.from.is_folder();
+        let gets_content = matches!(step.to, State::Present(_)) && !step.to.is_folder();
+        match () {
+            () if !had_content => Some(false),
+            () if here.same(&step.from) => Some(false),
+            () if here.same(&step.to) => Some(true),
+            () if !gets_content && (*here == State::Absent || here.is_folder()) => Some(true),
+            () => None,
+        }
     }
 
     fn put_back(
@@ -334,6 +358,12 @@ pub(crate) fn stand(root: &Root, step: &Move, replaced: &BTreeSet<TreePath>) -> 
     let stand = match () {
         () if seen.state.same(&step.to) => Stand::There,
         () if seen.state.same(&step.from) => Stand::Back,
+        // Between a file and a folder there is a moment with neither, and a new folder gets its mode a moment later.
+        () if step.from.is_folder() != step.to.is_folder()
+            && (seen.state == State::Absent || seen.state.is_folder()) =>
+        {
+            Stand::Midway
+        }
         () => Stand::Elsewhere,
     };
     (stand, seen)
@@ -344,6 +374,8 @@ pub(crate) fn stand(root: &Root, step: &Move, replaced: &BTreeSet<TreePath>) -> 
 pub(crate) enum Stand {
     /// It is what it was.
     Back,
+    /// It is on its way from the one to the other.
+    Midway,
     /// It is what it is to be.
     There,
     /// It is neither: somebody else changed it.

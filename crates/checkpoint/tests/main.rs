@@ -1,6 +1,13 @@
 //! Checkpoints, seen from outside.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
+mod crash;
+#[path = "../../store/tests/fire/effort.rs"]
+#[expect(dead_code, reason = "shared with other test binaries")]
+mod effort;
+mod hostile;
 mod kit;
+mod mortal;
 mod promises;
+mod random_trees;
 mod trees;

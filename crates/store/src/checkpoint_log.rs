@@ -2,19 +2,27 @@
 
 use crate::backend::{Durability, LogName};
 use crate::entry::Entry;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::session::Session;
 use crate::ticket::Ack;
-use crate::writer::Draft;
+use crate::writer::{Draft, Patience, Request};
 
 impl Session {
-    /// Records a capture of files, and waits until that is as durable as this place can make it.
+    /// Records a capture of files, and waits until that is as durable as this place can make it, or until there is
+    /// trouble: a tool or a rewind waits for the answer.
     pub async fn append_checkpoint(&self, entry: Entry) -> Result<Ack> {
-        let ack = self.submit(LogName::Checkpoints, vec![Draft::entry(entry)]).await?.await?;
         let backend = self.store.backend();
+        let (size, limit) = (entry.as_bytes().len(), backend.capabilities().max_record);
+        if size > limit {
+            return Err(Error::TooLarge { size, limit });
+        }
+        let log = self.log(LogName::Checkpoints);
+        let drafts = vec![Draft::entry(entry)];
+        let request = Request { drafts, patience: Patience::UntilTrouble, ..Request::default() };
+        let ack = self.store.request(&log, request).await?.await?;
         // A store may be told to sync late; what a rewind relies on cannot wait for that.
         if ack.durability < Durability::Synced.min(backend.capabilities().durability) {
-            backend.settle(&self.log(LogName::Checkpoints)).await?;
+            backend.settle(&log).await?;
         }
         Ok(ack)
     }
