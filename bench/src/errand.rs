@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::huge;
 use crate::failure::Outcome;
 use crate::store::{branching, killed_writer, listing, loading};
 
@@ -23,6 +24,8 @@ pub(crate) enum Errand {
     Find { finder: listing::Finder, root: PathBuf },
     /// Append to a session until somebody kills the process.
     AppendUntilKilled { root: PathBuf, session: String },
+    /// Capture a large file and restore it.
+    Huge { folder: PathBuf, size: u64 },
 }
 
 /// What came out of an errand.
@@ -47,6 +50,7 @@ impl Errand {
             Errand::LastOfSqlite { folder, count } => branching::last_of_sqlite(&folder, count)?,
             Errand::Fork { root, session, at } => branching::fork(&root, &session, &at)?,
             Errand::Find { finder, root } => listing::find(finder, &root)?,
+            Errand::Huge { folder, size } => huge::work(&folder, size)?,
             Errand::AppendUntilKilled { root, session } => {
                 killed_writer::append_until_killed(&root, &session)?
             }

@@ -25,5 +25,5 @@ fn an_unknown_area_is_named_with_those_there_are() {
     let run = Command::new(env!("CARGO_BIN_EXE_rethread-bench")).arg("stroe").output().unwrap();
     assert!(!run.status.success());
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert_eq!(said, "error: there is no area stroe; there is: store\n");
+    assert_eq!(said, "error: there is no area stroe; there is: store, checkpoint\n");
 }

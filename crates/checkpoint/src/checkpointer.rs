@@ -1,6 +1,6 @@
 //! The checkpoints of one session beneath one root.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -250,11 +250,14 @@ impl Checkpointer {
         if ids.peek().is_none() {
             return Err(self.no_such_point(point));
         }
-        let later: std::collections::HashSet<_> = ids.collect();
-        let first = records
-            .iter()
-            .position(|record| record.message.as_ref().is_some_and(|message| later.contains(message)));
-        Ok(first.unwrap_or(records.len()))
+        let later: HashSet<_> = ids.collect();
+        let is_later =
+            |record: &Checkpoint| record.message.as_ref().is_some_and(|message| later.contains(message));
+        // What retention gave up since then, nobody can take back any more.
+        if self.with_log(|log| log.given_up().any(is_later)) {
+            return Err(self.no_such_point(point));
+        }
+        Ok(records.iter().position(is_later).unwrap_or(records.len()))
     }
 
     pub(crate) fn no_such_point(&self, point: &EntryId) -> Error {

@@ -26,8 +26,6 @@ pub(crate) enum Defect {
     TrustContent,
     /// Files get the mode that the umask leaves them.
     LeaveModesToTheUmask,
-    /// A file whose stat is as it was is never read again, however young it is.
-    TrustYoungStats,
     /// Folders that the agent did not make are removed when they are empty.
     RemoveForeignFolders,
     /// What happens while no tool runs is taken for the agent's.

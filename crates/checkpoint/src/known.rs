@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashMap};
 
 use rethread_store::BlobId;
 
-use crate::defect::Defect;
 use crate::look::Print;
 use crate::path::TreePath;
 use crate::record::Change;
@@ -57,7 +56,7 @@ fn is_young(print: &Print, scanned: i64) -> bool {
     let newest = print.modified.max(print.changed);
     let coarse = print.modified % 1_000_000_000 == 0 && print.changed % 1_000_000_000 == 0;
     let tick = if coarse { COARSE_TICK } else { TICK };
-    newest.saturating_add(tick) >= scanned && !Defect::TrustYoungStats.is_on()
+    newest.saturating_add(tick) >= scanned
 }
 
 impl Known {
@@ -152,5 +151,27 @@ pub(crate) fn join(folder: &[u8], name: &[u8]) -> Option<TreePath> {
     match folder {
         b"" => TreePath::parse(name).ok(),
         _ => TreePath::parse(&[folder, b"/", name].concat()).ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_again_until_its_times_are_older_than_the_scan_that_read_it() {
+        let at = |modified, changed| Print { modified, changed, ..Print::default() };
+        let scanned = 1_000_000_000_000_000_123;
+        for (print, young) in [
+            (at(scanned, scanned), true),
+            (at(scanned + 5, scanned - TICK * 9), true),
+            (at(scanned - TICK * 9, scanned - 5), true),
+            (at(scanned - TICK * 2, scanned - TICK * 2), false),
+            // Whole seconds: the clock of this file system may tick once in two of them.
+            (at(999_999_000_000_000, 999_999_000_000_000), false),
+            (at(1_000_000_000_000_000_000, 1_000_000_000_000_000_000), true),
+        ] {
+            assert_eq!(is_young(&print, scanned), young, "{print:?}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use rethread_store::backend::{Backend, From, LogKey, LogName, Position};
 use rethread_store::{EntryId, SessionId};
 
 use crate::error::Result;
-use crate::record::{Checkpoint, Ended, Outcome};
+use crate::record::{Checkpoint, Ended, Outcome, Retire};
 
 const READ_AHEAD: usize = 4 << 20;
 
@@ -21,6 +21,8 @@ pub(crate) struct Log {
     pub(crate) damage: Vec<String>,
     /// How each rewind ended.
     ended: HashMap<EntryId, Ended>,
+    /// What retention gave up.
+    retired: Option<Retire>,
 }
 
 /// Part of a log, from where it was known to end.
@@ -80,6 +82,11 @@ impl Log {
             // The first word counts: a rewind ends once.
             self.ended.entry(ended.receipt.clone()).or_insert_with(|| ended.clone());
         }
+        if let Some(retire) = &record.retire
+            && self.retired.as_ref().is_none_or(|known| known.before < retire.before)
+        {
+            self.retired = Some(retire.clone());
+        }
         self.records.push(record);
     }
 
@@ -90,23 +97,16 @@ impl Log {
     /// Returns the rewind that nobody has finished or taken back, if there is one beneath this root.
     pub(crate) fn pending(&self, place: &str) -> Option<&Checkpoint> {
         self.records.iter().find(|record| {
-            let here = record.rewind.as_ref().is_some_and(|intent| intent.place == place);
+            // What a fork took over was its parent's to finish.
+            let own = record.inherited.is_none();
+            let here = own && record.rewind.as_ref().is_some_and(|intent| intent.place == place);
             here && !self.ended.contains_key(&record.id)
         })
     }
 
     /// Returns what counts: without what retention gave up, and without rewinds that did not happen.
     pub(crate) fn live(&self) -> Vec<Checkpoint> {
-        let retired = self
-            .records
-            .iter()
-            .filter_map(|record| record.retire.as_ref())
-            .max_by_key(|retire| retire.before);
-        let kept = |record: &&Checkpoint| {
-            retired.is_none_or(|retire| {
-                record.position >= retire.before || retire.keep.contains(&record.position)
-            })
-        };
+        let kept = |record: &&Checkpoint| !self.is_given_up(record);
         let mut live: Vec<Checkpoint> =
             self.records.iter().filter(kept).filter_map(|record| self.happened(record)).collect();
         // What a fork took over from its parent came before anything of its own.
@@ -114,6 +114,17 @@ impl Log {
         let mut seen = std::collections::HashSet::new();
         live.retain(|record| record.inherited.is_none() || seen.insert(record.id.clone()));
         live
+    }
+
+    /// Returns the captures that retention gave up.
+    pub(crate) fn given_up(&self) -> impl Iterator<Item = &Checkpoint> {
+        self.records.iter().filter(|record| record.is_capture() && self.is_given_up(record))
+    }
+
+    fn is_given_up(&self, record: &Checkpoint) -> bool {
+        let retired =
+            |retire: &Retire| record.position < retire.before && !retire.keep.contains(&record.position);
+        self.retired.as_ref().is_some_and(retired)
     }
 
     /// Returns what of a record came to pass.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rethread_store::{BlobId, EntryId};
+use rethread_store::{BlobId, EntryId, Mode, Session};
 
 use crate::checkpointer::Checkpointer;
 use crate::error::Result;
@@ -52,24 +52,18 @@ impl Checkpointer {
         record.pin = Some(Pin { checkpoint: checkpoint.clone(), pinned: keep == Keep::Pinned });
         self.record(record).await.map(drop)
     }
+}
 
-    /// Returns what would be given up.
-    pub async fn retirement(&self, retention: &Retention) -> Result<Retired> {
-        self.settle().await?;
-        Ok(self.with_log(|log| retired(log, retention)).0)
+/// Gives up old checkpoints of a session, or only says which. Their contents go with the next clean-up of the store.
+pub async fn retire(session: &Session, retention: &Retention, mode: Mode) -> Result<Retired> {
+    let log = Log::read(session.store().backend(), session.id()).await?;
+    let (retired, cut) = retired(&log, retention);
+    if let (Some(retire), Mode::Apply) = (cut, mode) {
+        let mut record = Checkpoint::new(EntryId::generate(), What::Retire);
+        record.retire = Some(retire);
+        session.append_checkpoint(record.entry()?).await?;
     }
-
-    /// Gives up old checkpoints. Their contents go with the next clean-up of the store.
-    pub async fn retire(&self, retention: &Retention) -> Result<Retired> {
-        self.settle().await?;
-        let (retired, cut) = self.with_log(|log| retired(log, retention));
-        if let Some(retire) = cut {
-            let mut record = Checkpoint::new(EntryId::generate(), What::Retire);
-            record.retire = Some(retire);
-            self.record(record).await?;
-        }
-        Ok(retired)
-    }
+    Ok(retired)
 }
 
 fn retired(log: &Log, retention: &Retention) -> (Retired, Option<Retire>) {

@@ -199,3 +199,19 @@ fn r4_an_error_at_any_call_of_a_rewind_leaves_everything_before_or_after() {
         }
     }
 }
+
+#[test]
+fn r7_new_contents_are_durable_before_they_take_their_place() {
+    let scene = Scene::new();
+    let life = Mortal::new(Death::Never);
+    rewind(scene.path(), &life, Death::Never);
+    let done = life.done();
+    let at = |what: &str| done.iter().position(|done| done.starts_with(what)).unwrap();
+    let last = |what: &[&str]| done.iter().rposition(|done| what.contains(done)).unwrap();
+    let synced = at("sync");
+    assert!(
+        done[..synced].iter().all(|done| ["make_file", "write", "set_mode", "make_link"].contains(done)),
+        "{done:?}"
+    );
+    assert!(last(&["sync", "sync_all"]) > last(&["exchange", "rename", "remove", "make_folder"]), "{done:?}");
+}

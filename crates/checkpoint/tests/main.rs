@@ -2,12 +2,15 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
 mod crash;
+mod defects;
 #[path = "../../store/tests/fire/effort.rs"]
 #[expect(dead_code, reason = "shared with other test binaries")]
 mod effort;
 mod hostile;
 mod kit;
+mod lineage;
 mod mortal;
 mod promises;
 mod random_trees;
+mod recorder;
 mod trees;

@@ -27,6 +27,8 @@ struct Life {
     death: Death,
     calls: usize,
     dead: bool,
+    /// What the hands did, in order.
+    done: Vec<&'static str>,
 }
 
 /// The real machine, for as long as it lives.
@@ -37,12 +39,12 @@ type At<'a> = (BorrowedFd<'a>, &'a OsStr);
 
 impl Mortal {
     pub(crate) fn new(death: Death) -> Self {
-        Self(Arc::new(Mutex::new(Life { death, calls: 0, dead: false })))
+        Self(Arc::new(Mutex::new(Life { death, calls: 0, dead: false, done: Vec::new() })))
     }
 
     /// Counts from here on.
     pub(crate) fn set(&self, death: Death) {
-        *self.0.lock().unwrap() = Life { death, calls: 0, dead: false };
+        *self.0.lock().unwrap() = Life { death, calls: 0, dead: false, done: Vec::new() };
     }
 
     pub(crate) fn calls(&self) -> usize {
@@ -51,6 +53,16 @@ impl Mortal {
 
     pub(crate) fn is_dead(&self) -> bool {
         self.0.lock().unwrap().dead
+    }
+
+    /// What the hands did to the tree, in order.
+    pub(crate) fn done(&self) -> Vec<&'static str> {
+        self.0.lock().unwrap().done.clone()
+    }
+
+    fn hand<T>(&self, what: &'static str, call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        self.0.lock().unwrap().done.push(what);
+        self.change(call)
     }
 
     fn change<T>(&self, call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
@@ -80,51 +92,51 @@ impl Mortal {
 
 impl Hands for Mortal {
     fn make_file(&self, folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<File> {
-        self.change(|| RealHands.make_file(folder, name))
+        self.hand("make_file", || RealHands.make_file(folder, name))
     }
 
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
-        self.change(|| RealHands.write(file, bytes))
+        self.hand("write", || RealHands.write(file, bytes))
     }
 
     fn set_mode(&self, file: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
-        self.change(|| RealHands.set_mode(file, mode))
+        self.hand("set_mode", || RealHands.set_mode(file, mode))
     }
 
     fn sync(&self, file: BorrowedFd<'_>) -> io::Result<()> {
-        self.change(|| RealHands.sync(file))
+        self.hand("sync", || RealHands.sync(file))
     }
 
     fn sync_all(&self, folder: BorrowedFd<'_>) -> io::Result<()> {
-        self.change(|| RealHands.sync_all(folder))
+        self.hand("sync_all", || RealHands.sync_all(folder))
     }
 
     fn make_link(&self, folder: BorrowedFd<'_>, name: &OsStr, target: &OsStr) -> io::Result<()> {
-        self.change(|| RealHands.make_link(folder, name, target))
+        self.hand("make_link", || RealHands.make_link(folder, name, target))
     }
 
     fn rename(&self, from: At<'_>, to: At<'_>) -> io::Result<()> {
-        self.change(|| RealHands.rename(from, to))
+        self.hand("rename", || RealHands.rename(from, to))
     }
 
     fn exchange(&self, one: At<'_>, other: At<'_>) -> io::Result<()> {
-        self.change(|| RealHands.exchange(one, other))
+        self.hand("exchange", || RealHands.exchange(one, other))
     }
 
     fn replace(&self, from: At<'_>, to: At<'_>) -> io::Result<()> {
-        self.change(|| RealHands.replace(from, to))
+        self.hand("replace", || RealHands.replace(from, to))
     }
 
     fn remove(&self, folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
-        self.change(|| RealHands.remove(folder, name))
+        self.hand("remove", || RealHands.remove(folder, name))
     }
 
     fn make_folder(&self, folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
-        self.change(|| RealHands.make_folder(folder, name))
+        self.hand("make_folder", || RealHands.make_folder(folder, name))
     }
 
     fn remove_folder(&self, folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
-        self.change(|| RealHands.remove_folder(folder, name))
+        self.hand("remove_folder", || RealHands.remove_folder(folder, name))
     }
 }
 

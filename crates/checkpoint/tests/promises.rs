@@ -121,12 +121,14 @@ fn r4_a_name_that_means_nothing_is_refused() {
 
 #[test]
 fn r4_missing_and_corrupt_content_stops_before_the_first_change() {
-    for spoil in
-        [|path: &std::path::Path| fs::remove_file(path), |path: &std::path::Path| fs::write(path, "rotten\n")]
-    {
+    for spoil in [
+        |path: &std::path::Path| fs::remove_file(path),
+        |path: &std::path::Path| fs::write(path, "rotten\n".repeat(400_000)),
+    ] {
         let project = Project::new();
         project.write("a", "old a\n");
-        project.write("b", "old b\n");
+        // Large enough to be read piece by piece, where only we look at its hash.
+        project.write("b", "old b\n".repeat(500_000));
         let checkpoints = project.open();
         let captured = checkpoints.capture("m1", &["a", "b"]);
         project.write("a", "new a\n");
@@ -419,4 +421,18 @@ fn an_unknown_point_or_receipt_is_an_error_of_its_own() {
     assert!(
         matches!(block_on(missing), Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound)
     );
+}
+
+#[test]
+fn r12_an_error_at_capture_is_never_taken_for_an_absent_file() {
+    let project = Project::new();
+    project.write("a", "mine\n");
+    let checkpoints = project.open();
+    // No file can have such a name, but the error does not say that nothing is there.
+    let long = "x".repeat(300);
+    let captured = checkpoints.capture("m1", &[&long, "a/b"]);
+    let before = |at: usize| captured.changes[at].before.clone().unwrap();
+    assert_eq!((captured.changes[0].path.to_string(), before(0)), ("a/b".into(), State::Absent));
+    assert!(matches!(before(1), State::Unknown { .. }), "{:?}", before(1));
+    assert!(!checkpoints.planned(at("m1")).is_complete());
 }

@@ -246,6 +246,15 @@ pub(crate) struct Gc {
     /// Also purge sessions that have been in the trash for this many days
     #[arg(long, value_name = "DAYS")]
     pub(crate) trash_after: Option<u32>,
+    /// Also give up checkpoints that are older than this many days
+    #[arg(long, value_name = "DAYS")]
+    pub(crate) checkpoints_after: Option<u32>,
+    /// Also give up all but this many checkpoints of each session, the oldest first
+    #[arg(long, value_name = "N")]
+    pub(crate) checkpoints_keep: Option<usize>,
+    /// Also give up the oldest checkpoints of each session until the rest keep at most so many bytes of contents
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) checkpoints_bytes: Option<u64>,
     /// Only say what would be cleared away
     #[arg(long)]
     pub(crate) dry_run: bool,
