@@ -1,6 +1,7 @@
 //! Checkpoints, seen from outside.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
+mod checklist;
 mod crash;
 mod defects;
 #[path = "../../store/tests/fire/effort.rs"]
