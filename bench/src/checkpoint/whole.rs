@@ -81,8 +81,11 @@ pub(super) fn first(bench: &Bench) -> Outcome<Row> {
         .run_rounds(bench.scale.few_rounds, bench)
 }
 
+/// A folder's name in one that is open.
+type Folder = (Arc<OwnedFd>, Vec<u8>);
+
 struct Folders {
-    waiting: Mutex<(Vec<(Arc<OwnedFd>, Vec<u8>)>, usize)>,
+    waiting: Mutex<(Vec<Folder>, usize)>,
     changed: Condvar,
 }
 
@@ -124,7 +127,7 @@ fn bare_walk(root: &std::path::Path, expected: usize) -> Outcome<()> {
 }
 
 impl Folders {
-    fn next(&self) -> Option<(Arc<OwnedFd>, Vec<u8>)> {
+    fn next(&self) -> Option<Folder> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(folder) = waiting.0.pop() {
@@ -138,7 +141,7 @@ impl Folders {
         }
     }
 
-    fn done(&self, found: Vec<(Arc<OwnedFd>, Vec<u8>)>) {
+    fn done(&self, found: Vec<Folder>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.0.extend(found);
         waiting.1 -= 1;

@@ -25,23 +25,45 @@ pub(crate) fn path(root: &Path, blob: &BlobId) -> PathBuf {
 /// How many blobs are synced one by one before it is better to sync the whole file system at once.
 const FEW: usize = 4;
 
-/// The folders of blobs whose own names this process has made durable: they need not be looked after again.
+/// How many blobs are remembered to be durable.
+const MOST_REMEMBERED: usize = 1 << 16;
+
+/// What this process has made durable: folders of blobs by their own names, and blobs in them. They need not be
+/// looked after again.
 #[derive(Debug, Default)]
-pub(crate) struct Shelves(Mutex<HashSet<PathBuf>>);
+pub(crate) struct Shelves(Mutex<Settled>);
+
+#[derive(Debug, Default)]
+struct Settled {
+    folders: HashSet<PathBuf>,
+    blobs: HashSet<BlobId>,
+}
 
 impl Shelves {
     /// Makes the names in a folder of blobs durable, and the folder's own.
     fn sync(&self, disk: &dyn Disk, root: &Path, folder: &Path) -> Result<()> {
-        if self.lock().contains(folder) {
+        if self.lock().folders.contains(folder) {
             return disk.sync_folder(folder).map_err(Error::io("sync", folder));
         }
         // Whoever made it may have died before its name was durable.
         sync_up(disk, root, folder)?;
-        self.lock().insert(folder.to_owned());
+        self.lock().folders.insert(folder.to_owned());
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
+    fn knows(&self, blob: &BlobId) -> bool {
+        self.lock().blobs.contains(blob)
+    }
+
+    fn remember(&self, blob: &BlobId) {
+        let mut settled = self.lock();
+        if settled.blobs.len() >= MOST_REMEMBERED {
+            settled.blobs.clear();
+        }
+        settled.blobs.insert(*blob);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Settled> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -58,7 +80,7 @@ pub(crate) fn put(
     let folder = path.parent().unwrap_or(root);
     if is_there(disk, &path)? {
         // Whoever put it may have died before its name was durable.
-        return shelves.sync(disk, root, folder);
+        return if shelves.knows(blob) { Ok(()) } else { shelves.sync(disk, root, folder) };
     }
     make_folder(disk, folder)?;
     let aside = aside(folder);
@@ -68,7 +90,9 @@ pub(crate) fn put(
         }
         file.sync().map_err(Error::io("sync", &aside))?;
         disk.rename(&aside, &path).map_err(Error::io("write", &path))?;
-        shelves.sync(disk, root, folder)
+        shelves.sync(disk, root, folder)?;
+        shelves.remember(blob);
+        Ok(())
     });
     if written.is_err() {
         // Nothing refers to it; if this fails too, it is swept up later.
@@ -90,7 +114,7 @@ pub(crate) fn put_all(
         return one_by_one();
     }
     let mut waiting = Vec::new();
-    let stored = write_all(disk, root, blobs, &mut waiting);
+    let stored = write_all(disk, root, shelves, blobs, &mut waiting);
     if !matches!(stored, Ok(true)) {
         for (aside, _) in &waiting {
             // Nothing refers to it; if this fails too, it is swept up later.
@@ -104,15 +128,18 @@ pub(crate) fn put_all(
 fn write_all(
     disk: &dyn Disk,
     root: &Path,
+    shelves: &Shelves,
     blobs: &[(BlobId, Bytes)],
     waiting: &mut Vec<(PathBuf, PathBuf)>,
 ) -> Result<bool> {
-    let mut seen = HashSet::new();
+    let (mut seen, mut settled) = (HashSet::new(), true);
     for (blob, content) in blobs.iter().filter(|(blob, _)| seen.insert(*blob)) {
         let path = path(root, blob);
         if is_there(disk, &path)? {
+            settled &= shelves.knows(blob);
             continue;
         }
+        settled = false;
         let folder = path.parent().unwrap_or(root);
         make_folder(disk, folder)?;
         let aside = aside(folder);
@@ -131,7 +158,14 @@ fn write_all(
         disk.rename(aside, path).map_err(Error::io("write", path))?;
     }
     waiting.clear();
-    sync()
+    if settled {
+        return Ok(true);
+    }
+    let synced = sync()?;
+    if synced {
+        blobs.iter().for_each(|(blob, _)| shelves.remember(blob));
+    }
+    Ok(synced)
 }
 
 /// Returns whether a blob is there, and makes it young: whoever puts it is about to refer to it.
