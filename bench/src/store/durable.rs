@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use redb::Durability as RedbDurability;
+use rethread_store::Entry;
 use rethread_store::backend::Durability;
 
 use super::tasks::{TASKS, append_at_once};
@@ -29,11 +30,16 @@ pub(crate) fn one_in_flight(bench: &Bench) -> Outcome<Row> {
         let store = ours::store(folder, Durability::Synced);
         let session = ours::create(&store, "parser")?;
         let appended = rate(count, || {
-            for entry in &entries {
-                pollster::block_on(async { session.append(entry.clone()).await?.await })?;
-            }
-            Ok(())
+            Ok(entries.iter().try_for_each(|entry| session.append_and_wait(entry.clone()).map(drop))?)
         });
+        store.close()?;
+        appended
+    })
+    .peer("the same, awaiting a ticket", Bar::Shown, |folder| {
+        let store = ours::store(folder, Durability::Synced);
+        let session = ours::create(&store, "parser")?;
+        let append = |entry: &Entry| pollster::block_on(async { session.append(entry.clone()).await?.await });
+        let appended = rate(count, || Ok(entries.iter().try_for_each(|entry| append(entry).map(drop))?));
         store.close()?;
         appended
     })

@@ -22,6 +22,9 @@ use crate::peers::sqlite::{Sqlite, Synchronous};
 use crate::row::{Row, Unit};
 use crate::stopwatch::rate;
 
+/// How many entries a caller hands over at once.
+const AT_ONCE: usize = 100;
+
 /// Measures both ways to append.
 pub(crate) fn run(bench: &Bench) -> Outcome<Vec<Row>> {
     Ok(vec![many_in_flight(bench)?, one_in_flight(bench)?])
@@ -59,9 +62,7 @@ fn one_in_flight(bench: &Bench) -> Outcome<Row> {
     let (entries, written, count) = (entries(&lines)?, with_newlines(&lines), lines.len());
     Contest::new("written append, one in flight", Unit::EntriesPerSecond, |folder| {
         ours(folder, count, |session| {
-            let append =
-                |entry: &Entry| pollster::block_on(async { session.append(entry.clone()).await?.await });
-            Ok(entries.iter().try_for_each(|entry| append(entry).map(drop))?)
+            Ok(entries.iter().try_for_each(|entry| session.append_and_wait(entry.clone()).map(drop))?)
         })
     })
     .peer("SQLite WAL NORMAL, a transaction each", Bar::Shown, |folder| {
@@ -93,9 +94,9 @@ fn naive(bench: &Bench) -> impl FnMut(&Path) -> Outcome<f64> {
 }
 
 fn append_all(session: &Session, entries: &[Entry]) -> Outcome<()> {
-    let mut tickets: Vec<Ticket> = Vec::with_capacity(entries.len());
-    for entry in entries {
-        tickets.push(pollster::block_on(session.append(entry.clone()))?);
+    let mut tickets: Vec<Ticket> = Vec::with_capacity(entries.len().div_ceil(AT_ONCE));
+    for entries in entries.chunks(AT_ONCE) {
+        tickets.push(pollster::block_on(session.append_all(entries.to_vec()))?);
     }
     Ok(tickets.into_iter().try_for_each(|ticket| ticket.wait().map(drop))?)
 }

@@ -66,7 +66,7 @@ pub use bundle::{Exported, Imported};
 pub use chain::{Gap, History, Record, Why};
 pub use entry::{Entry, MAX_DEPTH};
 pub use error::{Error, Result};
-pub use file::{Disk, DiskFile, FileBackend, Open, RealDisk, Stat};
+pub use file::{Disk, DiskFile, Extent, FileBackend, Open, RealDisk, Stat};
 pub use follow::{Follow, Start};
 pub use fork::{Fork, ForkKind};
 pub use gc::{Cleaned, Cleaning};

@@ -5,7 +5,6 @@
 //! own eight digits.
 //! It is recognised by its place, so a caller's own `_rt` does no harm.
 
-use std::io::Write as _;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
@@ -24,6 +23,8 @@ const FIELDS: usize = 9;
 const CHECKSUM_TAIL: usize = 10;
 /// The longest stamp there can be: six numbers of 20 digits, an id of 256 and what stands between them.
 const LONGEST: usize = 512;
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// The largest number in a stamp: what every JSON reader takes for exact.
 const LARGEST: u64 = (1 << 53) - 1;
@@ -92,16 +93,25 @@ impl Stamp {
 /// One record as it is stored: a JSON object on one line, stamped, without its newline.
 #[derive(Clone, Debug)]
 pub struct Line {
-    bytes: Bytes,
-    /// What stood where the body's closing brace stands now, if the line was [opened](Self::open) where it lay.
-    opened: Option<u8>,
-    /// Such a line as it is stored, once somebody asked.
+    form: Form,
+    /// The line in one piece, once somebody asked for it that way.
     stored: OnceLock<Bytes>,
     stamp: Stamp,
     /// Where the stamp's member begins, comma included.
     body_end: usize,
     /// When the entry says it was made, if it was looked at before it was stamped.
     timestamp: Option<Option<Timestamp>>,
+}
+
+/// How a line lies in memory. Records are large: each form saves a copy of them.
+#[derive(Clone, Debug)]
+enum Form {
+    /// As it is stored.
+    Whole(Bytes),
+    /// As it is stored, but that the caller's object was [closed](Line::open) where it lay; and what stood there.
+    Opened(Bytes, u8),
+    /// As it is stored, and the newline after it.
+    Ended(Bytes),
 }
 
 impl PartialEq for Line {
@@ -118,14 +128,14 @@ impl Line {
         Prepared::of(entry).stamp(stamp)
     }
 
-    fn whole(bytes: Bytes, stamp: Stamp, body_end: usize) -> Self {
-        Self { bytes, opened: None, stored: OnceLock::new(), stamp, body_end, timestamp: None }
+    fn of(form: Form, stamp: Stamp, body_end: usize) -> Self {
+        Self { form, stored: OnceLock::new(), stamp, body_end, timestamp: None }
     }
 
     /// Reads a stored line back, or says what is wrong with it.
     pub fn parse(bytes: Bytes) -> Result<Self, Flaw> {
         let (stamp, body_end) = parse_stamp(&bytes)?;
-        Ok(Self::whole(bytes, stamp, body_end))
+        Ok(Self::of(Form::Whole(bytes), stamp, body_end))
     }
 
     /// Reads a stored line where it lies and closes the caller's object there, so that its body need not be copied:
@@ -139,24 +149,37 @@ impl Line {
     /// Makes a line of bytes that were [opened](Self::open).
     pub(crate) fn of_opened(bytes: Bytes, opened: Opened) -> Self {
         let Opened { stamp, body_end, was } = opened;
-        Self { opened: Some(was), ..Self::whole(bytes, stamp, body_end) }
+        Self::of(Form::Opened(bytes, was), stamp, body_end)
     }
 
     /// Returns how many bytes the line takes where it is stored.
     pub(crate) fn size(&self) -> usize {
-        self.bytes.len()
+        match &self.form {
+            Form::Whole(bytes) | Form::Opened(bytes, _) => bytes.len(),
+            Form::Ended(bytes) => bytes.len() - 1,
+        }
     }
 
     /// Returns the line as it is stored, stamp included.
     pub fn as_bytes(&self) -> &[u8] {
-        let Some(was) = self.opened else {
-            return &self.bytes;
+        match &self.form {
+            Form::Whole(bytes) => bytes,
+            Form::Opened(bytes, was) => self.stored.get_or_init(|| {
+                let mut bytes = bytes.to_vec();
+                bytes[self.body_end] = *was;
+                bytes.into()
+            }),
+            Form::Ended(bytes) => &bytes[..bytes.len() - 1],
+        }
+    }
+
+    /// Returns the line with its newline, in as many pieces as lie in memory.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        let (line, newline): (&[u8], &[u8]) = match &self.form {
+            Form::Ended(bytes) => (bytes, b""),
+            _ => (self.as_bytes(), b"\n"),
         };
-        self.stored.get_or_init(|| {
-            let mut bytes = self.bytes.to_vec();
-            bytes[self.body_end] = was;
-            bytes.into()
-        })
+        [line, newline].into_iter().filter(|piece| !piece.is_empty())
     }
 
     /// Returns where the record belongs.
@@ -166,22 +189,19 @@ impl Line {
 
     /// Returns the caller's bytes, exactly.
     pub fn body(&self) -> Bytes {
-        if self.opened.is_some() {
-            return self.bytes.slice(..=self.body_end);
+        match &self.form {
+            Form::Opened(bytes, _) => bytes.slice(..=self.body_end),
+            // All but the closing brace stands in one piece; a body is handed out whole, so it is put together again.
+            Form::Whole(bytes) | Form::Ended(bytes) => [&bytes[..self.body_end], b"}"].concat().into(),
         }
-        // All but the closing brace stands in one piece; a body is handed out whole, so it is put together again.
-        let mut body = Vec::with_capacity(self.body_end + 1);
-        body.extend_from_slice(&self.bytes[..self.body_end]);
-        body.push(b'}');
-        body.into()
     }
 
     /// Returns when the entry says it was made, if it says so.
     pub(crate) fn timestamp(&self) -> Option<Timestamp> {
-        self.timestamp.unwrap_or_else(|| match self.opened {
-            Some(_) => timestamp_of(&self.bytes[..=self.body_end]),
+        self.timestamp.unwrap_or_else(|| match &self.form {
+            Form::Opened(bytes, _) => timestamp_of(&bytes[..=self.body_end]),
             // The stamp is one more member of the same object, so there is no need to take it off first.
-            None => timestamp_of(&self.bytes),
+            Form::Whole(_) | Form::Ended(_) => timestamp_of(self.as_bytes()),
         })
     }
 
@@ -219,17 +239,32 @@ impl Prepared {
     /// Stamps it.
     pub(crate) fn stamp(self, stamp: Stamp) -> Line {
         let Self { mut bytes, body_end, checksum, timestamp } = self;
+        let Stamp { position, parent, depth, kind, id, left, unsettled } = &stamp;
         let from = bytes.len();
-        let Stamp { position, depth, kind, id, left, unsettled, .. } = &stamp;
-        // Writing to memory cannot fail.
-        let _ = match stamp.parent {
-            Some(parent) => write!(bytes, "{VERSION} {position} {parent} "),
-            None => write!(bytes, "{VERSION} {position} - "),
+        // By hand: the formatter takes longer than everything else that is done for a record.
+        let mut digits = itoa::Buffer::new();
+        let mut number = |bytes: &mut Vec<u8>, number: u64| {
+            bytes.extend_from_slice(digits.format(number).as_bytes());
+            bytes.push(b' ');
         };
-        let _ = write!(bytes, "{depth} {} {id} {left} {unsettled} ", kind.letter());
+        bytes.extend_from_slice(VERSION.as_bytes());
+        bytes.push(b' ');
+        number(&mut bytes, *position);
+        match parent {
+            Some(parent) => number(&mut bytes, *parent),
+            None => bytes.extend_from_slice(b"- "),
+        }
+        number(&mut bytes, *depth);
+        bytes.extend_from_slice(&[kind.letter() as u8, b' ']);
+        bytes.extend_from_slice(id.as_str().as_bytes());
+        bytes.push(b' ');
+        number(&mut bytes, *left);
+        number(&mut bytes, *unsettled);
         let checksum = crc32c::crc32c_append(checksum, &bytes[from..]);
-        let _ = write!(bytes, "{checksum:08x}\"}}");
-        Line { timestamp: Some(timestamp), ..Line::whole(bytes.into(), stamp, body_end) }
+        let nibble = |shift: u32| HEX[(checksum >> shift & 15) as usize];
+        bytes.extend([28, 24, 20, 16, 12, 8, 4, 0].map(nibble));
+        bytes.extend_from_slice(b"\"}\n");
+        Line { timestamp: Some(timestamp), ..Line::of(Form::Ended(bytes.into()), stamp, body_end) }
     }
 }
 

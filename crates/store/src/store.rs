@@ -259,7 +259,9 @@ impl Store {
         if result.is_ok() {
             let touched = self.inner.writer.take_touched();
             for session in touched.into_iter().take_while(|_| Instant::now() < until) {
-                // Only a cache; whoever misses it reads the log.
+                // Only an index and a cache; whoever misses them reads the log.
+                let messages = LogKey::new(session.clone(), LogName::Messages);
+                let _ = pollster::block_on(self.inner.backend.settle(&messages));
                 let _ = pollster::block_on(self.cache_metadata(&session));
             }
         }

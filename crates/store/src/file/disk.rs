@@ -2,12 +2,15 @@
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use crate::defect::Defect;
 use crate::error::{Error, Result};
+
+/// How many pieces one call takes.
+const MOST_PIECES: usize = 1024;
 
 /// A file system.
 pub trait Disk: Debug + Send + Sync {
@@ -15,9 +18,9 @@ pub trait Disk: Debug + Send + Sync {
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>>;
     /// Returns what is at a path, without following a link.
     fn stat(&self, path: &Path) -> io::Result<Stat>;
-    /// Returns which file is at a path, without following a link.
-    fn inode(&self, path: &Path) -> io::Result<u64> {
-        self.stat(path).map(|stat| stat.inode)
+    /// Returns which file is at a path and how long it is, without following a link.
+    fn extent(&self, path: &Path) -> io::Result<Extent> {
+        self.stat(path).map(Extent::from)
     }
     /// Returns the names in a folder, in no order.
     fn names(&self, folder: &Path) -> io::Result<Vec<String>>;
@@ -44,10 +47,18 @@ pub trait Disk: Debug + Send + Sync {
 pub trait DiskFile: Debug + Send + Sync {
     /// Returns what the file is.
     fn stat(&self) -> io::Result<Stat>;
+    /// Returns which file it is and how long.
+    fn extent(&self) -> io::Result<Extent> {
+        self.stat().map(Extent::from)
+    }
     /// Reads some bytes; 0 at the end.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Writes some bytes at the end ([`Open::Append`]).
     fn append(&self, bytes: &[u8]) -> io::Result<usize>;
+    /// Writes some bytes of several pieces at the end, with one call ([`Open::Append`]).
+    fn append_pieces(&self, pieces: &[&[u8]]) -> io::Result<usize> {
+        self.append(&pieces.concat())
+    }
     /// Writes some bytes in place (not for [`Open::Append`]).
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
     /// Cuts the file.
@@ -88,6 +99,24 @@ pub struct Stat {
     pub folder: bool,
 }
 
+/// The part of a [`Stat`] that a writer needs.
+///
+/// It leaves the times out: a file whose times were asked for gets new ones with its next write, however soon that is,
+/// and the next sync, be it of another file, has to write them too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Identifies the file on its file system.
+    pub inode: u64,
+    /// Its length in bytes.
+    pub length: u64,
+}
+
+impl From<Stat> for Extent {
+    fn from(Stat { inode, length, .. }: Stat) -> Self {
+        Self { inode, length }
+    }
+}
+
 /// The machine's own file system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealDisk;
@@ -110,12 +139,9 @@ impl Disk for RealDisk {
         Ok(stat_of(&fs::symlink_metadata(path)?))
     }
 
-    /// Asks for nothing else: a file whose times were asked for gets new ones with its next write, however soon that
-    /// is, and a sync of any other file has to write them too.
     #[cfg(target_os = "linux")]
-    fn inode(&self, path: &Path) -> io::Result<u64> {
-        use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
-        Ok(statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::INO)?.stx_ino)
+    fn extent(&self, path: &Path) -> io::Result<Extent> {
+        extent_of(rustix::fs::CWD, path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
     }
 
     fn names(&self, folder: &Path) -> io::Result<Vec<String>> {
@@ -189,6 +215,17 @@ fn stat_of(metadata: &fs::Metadata) -> Stat {
     }
 }
 
+#[cfg(target_os = "linux")]
+fn extent_of(
+    folder: impl std::os::fd::AsFd,
+    path: &Path,
+    flags: rustix::fs::AtFlags,
+) -> io::Result<Extent> {
+    use rustix::fs::{StatxFlags, statx};
+    let found = statx(folder, path, flags, StatxFlags::INO | StatxFlags::SIZE)?;
+    Ok(Extent { inode: found.stx_ino, length: found.stx_size })
+}
+
 #[derive(Debug)]
 struct RealFile(File);
 
@@ -197,12 +234,29 @@ impl DiskFile for RealFile {
         Ok(stat_of(&self.0.metadata()?))
     }
 
+    #[cfg(target_os = "linux")]
+    fn extent(&self) -> io::Result<Extent> {
+        extent_of(&self.0, Path::new(""), rustix::fs::AtFlags::EMPTY_PATH)
+    }
+
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.0.read_at(buffer, offset)
     }
 
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {
         io::Write::write(&mut &self.0, bytes)
+    }
+
+    fn append_pieces(&self, pieces: &[&[u8]]) -> io::Result<usize> {
+        match pieces {
+            [piece] => self.append(piece),
+            // More would be cut off, and cost a second call.
+            _ if pieces.len() > MOST_PIECES => self.append(&pieces.concat()),
+            _ => {
+                let slices: Vec<IoSlice> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+                io::Write::write_vectored(&mut &self.0, &slices)
+            }
+        }
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
@@ -232,8 +286,17 @@ impl DiskFile for RealFile {
 
 /// Returns what is at a path, `None` only if nothing is: what cannot be looked at is not absent.
 pub(crate) fn look(disk: &dyn Disk, path: &Path) -> Result<Option<Stat>> {
-    match disk.stat(path) {
-        Ok(stat) => Ok(Some(stat)),
+    there(disk.stat(path), path)
+}
+
+/// The same for a writer.
+pub(crate) fn look_at_extent(disk: &dyn Disk, path: &Path) -> Result<Option<Extent>> {
+    there(disk.extent(path), path)
+}
+
+fn there<T>(found: io::Result<T>, path: &Path) -> Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(None)
         }

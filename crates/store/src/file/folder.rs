@@ -65,10 +65,8 @@ impl Folder {
     ) -> Result<Append> {
         if at == 0 {
             make_folder(&*self.disk, &self.path)?;
-        } else if self.is_missing() {
-            return Ok(Append::Moved { next: 0 });
         }
-        self.locked(patience, |lock, logs, folder| {
+        let done = self.locked(patience, |lock, logs, folder| {
             let mut found = Vec::new();
             let begin = if at == 0 { Begin::IfAbsent } else { Begin::Never };
             let Some(log) = folder.open_log(key, lock, logs, &mut found, begin)? else {
@@ -85,25 +83,29 @@ impl Folder {
                 true => Append::Done { durability, found },
                 false => Append::Part { count, durability, found },
             })
-        })
+        });
+        done.map(|done| done.unwrap_or(Append::Moved { next: 0 }))
     }
 
     /// Makes a log durable as it is now.
     pub(crate) fn settle(&self, key: &LogKey, patience: Duration) -> Result<()> {
-        if self.is_missing() {
-            return Ok(());
-        }
-        self.locked(patience, |lock, logs, folder| {
+        let done = self.locked(patience, |lock, logs, folder| {
             match folder.open_log(key, lock, logs, &mut Vec::new(), Begin::Never)? {
-                Some(log) => log.settle(lock),
+                Some(log) => {
+                    log.settle(lock)?;
+                    log.write_index();
+                    Ok(())
+                }
                 None => Ok(()),
             }
-        })
+        });
+        done.map(Option::unwrap_or_default)
     }
 
     /// Runs something while no process writes to this session.
     pub(crate) fn exclusively<T>(&self, patience: Duration, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.locked(patience, |_, _, _| work())
+        let done = self.locked(patience, |_, _, _| work())?;
+        done.ok_or_else(|| Error::Gone(self.session.clone()))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -112,6 +114,24 @@ impl Folder {
 
     pub(crate) fn quarantine(&self) -> &Quarantine {
         &self.quarantine
+    }
+
+    /// Takes back marks that say no more than that this process was here.
+    fn leave(&mut self) {
+        let State { lock, logs } = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(lock) = lock.as_mut().filter(|lock| lock.is_marked()) else {
+            return;
+        };
+        // Who finds them afterwards makes sure of what is durable already: no more than a waste of time.
+        if lock.acquire(&"a session", &self.owner, Duration::ZERO).is_err() {
+            return;
+        }
+        for log in logs.iter().flatten().filter(|log| log.is_durable()) {
+            if lock.mark(log.name()).is_some_and(|mark| mark.owner == self.owner) {
+                let _ = lock.set_mark(log.name(), None);
+            }
+        }
+        lock.release();
     }
 
     fn is_missing(&self) -> bool {
@@ -151,17 +171,19 @@ impl Folder {
         Ok(Some(log))
     }
 
+    /// Runs something under the lock; `None` if there is no such folder.
     fn locked<T>(
         &self,
         patience: Duration,
         work: impl FnOnce(&mut LockFile, &mut [Option<LogFile>; 3], &Self) -> Result<T>,
-    ) -> Result<T> {
+    ) -> Result<Option<T>> {
         // A thread that panicked while it held the state left files that the next look at them checks anyway.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { lock: slot, logs } = &mut *state;
         for _ in 0..REOPENINGS {
             let lock = match slot {
                 Some(lock) => lock,
+                None if self.is_missing() => return Ok(None),
                 None => slot.insert(LockFile::open(&self.disk, &self.path)?),
             };
             lock.acquire(&format_args!("session {}", self.session), &self.owner, patience)?;
@@ -169,12 +191,18 @@ impl Folder {
             if lock.is_current() {
                 let done = work(lock, logs, self);
                 lock.release();
-                return done;
+                return done.map(Some);
             }
             lock.release();
             *slot = None;
             *logs = Default::default();
         }
         Err(Error::Contended(self.path.display().to_string()))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        self.leave();
     }
 }

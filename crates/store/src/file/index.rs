@@ -17,6 +17,8 @@ use crate::id::EntryId;
 use crate::stamp::Line;
 
 const SLOT: u64 = 8;
+/// How many slots are kept before they are written: each write makes the next sync of the log a little slower.
+const LAZY: usize = 64;
 /// How many slots an index has at most, so that one stray position does not make a file that fits into no memory.
 const MOST: u64 = 1 << 27;
 
@@ -77,7 +79,7 @@ impl Index {
         Ok(())
     }
 
-    /// Takes a record; [`write`](Self::write) puts it on disk.
+    /// Takes a record; it is on disk with the next few, or after a [`write`](Self::write).
     pub(crate) fn push(&mut self, line: &Line) {
         let position = line.stamp().position;
         if self.first + self.fresh.len() as u64 / SLOT != position {
@@ -87,6 +89,13 @@ impl Index {
         self.fresh.extend_from_slice(&hash(&line.stamp().id));
     }
 
+    /// Writes what was pushed, if it is worth it.
+    pub(crate) fn write_lazily(&mut self) {
+        if self.fresh.len() >= LAZY * SLOT as usize {
+            self.write();
+        }
+    }
+
     /// Writes what was pushed. A failure only makes a later search slower.
     pub(crate) fn write(&mut self) {
         if let (Some(file), false, true) = (&self.file, self.fresh.is_empty(), self.first < MOST) {
@@ -94,6 +103,12 @@ impl Index {
         }
         self.first += self.fresh.len() as u64 / SLOT;
         self.fresh.clear();
+    }
+}
+
+impl Drop for Index {
+    fn drop(&mut self) {
+        self.write();
     }
 }
 

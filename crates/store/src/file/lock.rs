@@ -45,6 +45,8 @@ pub(crate) struct LockFile {
     path: PathBuf,
     file: Box<dyn DiskFile>,
     inode: u64,
+    /// What the page says when this process holds it.
+    this_process: Vec<u8>,
     marks: [Option<Mark>; 3],
     others_wait: bool,
     /// The page was seen whole; it never gets shorter.
@@ -63,6 +65,7 @@ impl LockFile {
             path,
             file,
             inode: stat.inode,
+            this_process: slot(&Holder::this_process("write").to_string(), HOLDER_SIZE),
             marks,
             others_wait: false,
             whole: false,
@@ -94,7 +97,7 @@ impl LockFile {
     /// Returns whether the file that is locked is still the one that others will lock.
     pub(crate) fn is_current(&self) -> bool {
         Defect::ForgetTheInodeCheck.is_on()
-            || self.disk.inode(&self.path).is_ok_and(|inode| inode == self.inode)
+            || self.disk.extent(&self.path).is_ok_and(|found| found.inode == self.inode)
     }
 
     fn after_locking(&mut self, owner: &str) -> Result<()> {
@@ -113,16 +116,25 @@ impl LockFile {
             *mark = page.get(at..at + MARK_SIZE).and_then(read_mark);
         }
         self.others_wait = page.get(WAITING..).is_some_and(|waiting| is_fresh(waiting, owner));
-        let holder = slot(&Holder::this_process("write").to_string(), HOLDER_SIZE);
-        if page.get(HOLDER..HOLDER + HOLDER_SIZE) == Some(&*holder) {
+        if page.get(HOLDER..HOLDER + HOLDER_SIZE) == Some(&*self.this_process) {
             return Ok(());
         }
-        write_all_at(&*self.file, &holder, HOLDER as u64).map_err(Error::io("write", &self.path))
+        write_all_at(&*self.file, &self.this_process, HOLDER as u64).map_err(Error::io("write", &self.path))
     }
 
     /// Returns what is not known to be durable in a log.
     pub(crate) fn mark(&self, log: LogName) -> Option<&Mark> {
         self.marks[log as usize].as_ref()
+    }
+
+    /// Returns whether there was a mark when the lock was last held.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.marks.iter().any(Option::is_some)
+    }
+
+    /// Returns whether somebody waits for the lock.
+    pub(crate) fn others_wait(&self) -> bool {
+        self.others_wait
     }
 
     /// Says that bytes are about to be written, or that all of them are durable.

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::disk::{Disk, DiskFile, Open, look, read_range, write_all_at};
+use bytes::Bytes;
+
+use super::disk::{Disk, DiskFile, Open, look_at_extent, read_range, write_all_at};
 use super::document::replace;
 use super::index::Index;
 use super::lock::{LockFile, Mark};
@@ -17,7 +19,10 @@ use crate::error::{Error, Result};
 use crate::stamp::Line;
 
 /// How much may be written without a sync: it must be kept in memory in case the sync fails.
-const MAX_RETAINED: usize = 8 << 20;
+const MAX_RETAINED: usize = 64 << 20;
+
+/// How far behind the log's end a mark may stand.
+const MARK_REACH: u64 = 64 << 10;
 
 /// The writing end of one log.
 #[derive(Debug)]
@@ -28,6 +33,8 @@ pub(crate) struct LogFile {
     segment: u32,
     file: Box<dyn DiskFile>,
     path: PathBuf,
+    /// Where the next segment would be.
+    next_path: PathBuf,
     inode: u64,
     /// Which file goes before it, and where that one ends.
     before: Option<(u32, u64)>,
@@ -97,6 +104,7 @@ impl LogFile {
             names: if stat.length == 0 { Names::New } else { Names::Found },
             condemned: false,
             index: Index::open(disk, folder, name),
+            next_path: segment::path(folder, name, number + 1),
             path,
         };
         let name = segment::file_name(log.name, number);
@@ -120,6 +128,11 @@ impl LogFile {
         Ok(log)
     }
 
+    /// Returns which of the session's logs it is.
+    pub(crate) fn name(&self) -> LogName {
+        self.name
+    }
+
     /// Returns the next position.
     pub(crate) fn next(&self) -> Position {
         self.next
@@ -133,11 +146,11 @@ impl LogFile {
         found: &mut Vec<Damage>,
         quarantine: &Quarantine,
     ) -> Result<bool> {
-        let stat = match look(&*self.disk, &self.path)? {
+        let stat = match look_at_extent(&*self.disk, &self.path)? {
             Some(stat) if stat.inode == self.inode => stat,
             _ => return Ok(false),
         };
-        if look(&*self.disk, &segment::path(&self.folder, self.name, self.segment + 1))?.is_some() {
+        if look_at_extent(&*self.disk, &self.next_path)?.is_some() {
             return Ok(false);
         }
         if stat.length == self.length {
@@ -152,9 +165,9 @@ impl LogFile {
         for line in &fresh.lines {
             self.index.push(line);
         }
-        self.index.write();
+        self.index.write_lazily();
         let added = read_range(&*self.file, self.length, stat.length).map_err(self.at("read"))?;
-        self.retained.push(added.into());
+        self.retained.push_found(added.into());
         self.length = stat.length;
         // Others sync what they write, but not what is ours.
         if lock.mark(self.name).is_none_or(|mark| mark.owner != owner) {
@@ -217,33 +230,27 @@ impl LogFile {
             self.next_segment()?;
             self.synced = self.length;
         }
-        let mut bytes =
-            Vec::with_capacity(lines.iter().map(|line| line.as_bytes().len() + 1).sum::<usize>() + 1);
-        if self.torn {
-            bytes.push(b'\n');
+        if durability > Durability::Off && !Defect::ForgetTheMark.is_on() {
+            self.mark(lock, owner)?;
         }
-        for line in lines {
-            bytes.extend_from_slice(line.as_bytes());
-            bytes.push(b'\n');
-        }
-        let marked = durability > Durability::Off && !Defect::ForgetTheMark.is_on();
-        if marked && lock.mark(self.name).is_none() {
-            let (segment, from, owner) = (self.segment, self.length, owner.to_owned());
-            lock.set_mark(self.name, Some(Mark { segment, from, owner }))?;
-        }
-        let (count, size) = self.write(&bytes, lines)?;
-        bytes.truncate(size);
+        let (count, size) = self.write(lines)?;
         let lines = &lines[..count];
         // From here on the records are in the log, whatever becomes of the sync.
-        self.torn = false;
-        self.length += bytes.len() as u64;
+        if std::mem::take(&mut self.torn) {
+            self.retained.push_found(Bytes::from_static(b"\n"));
+        }
+        self.length += size as u64;
         self.next += lines.len() as Position;
-        self.retained.push(bytes.into());
-        lines.iter().for_each(|line| self.index.push(line));
+        for line in lines {
+            self.retained.push(line.clone());
+            self.index.push(line);
+        }
         match durability {
             Durability::Synced if Defect::AcknowledgeBeforeSync.is_on() => {}
-            Durability::Synced => self.settle(lock)?,
-            Durability::Written if self.retained.size() > MAX_RETAINED => self.settle(lock)?,
+            // The mark stays for the next one, unless somebody else is about to see it.
+            Durability::Synced if lock.others_wait() => self.settle(lock)?,
+            Durability::Synced => self.make_durable()?,
+            Durability::Written if self.retained.size() > MAX_RETAINED => self.make_durable()?,
             Durability::Written => {}
             Durability::Off => {
                 self.synced = self.length;
@@ -251,16 +258,42 @@ impl LogFile {
             }
         }
         // After the sync, which would have to write it too; a search looks behind the index's end.
-        self.index.write();
+        self.index.write_lazily();
         Ok(count)
     }
 
     /// Makes everything written so far durable, and says so in the lock file.
     pub(crate) fn settle(&mut self, lock: &mut LockFile) -> Result<()> {
-        if self.synced < self.length || self.condemned || self.names != Names::Durable {
-            self.sync()?;
-        }
+        self.make_durable()?;
         lock.set_mark(self.name, None)
+    }
+
+    /// Says in the lock file from where on records may not be durable.
+    ///
+    /// A mark that reaches back further than it must costs whoever finds it a little work, and setting one for each
+    /// batch costs every batch; so it is moved on only now and then.
+    fn mark(&self, lock: &mut LockFile, owner: &str) -> Result<()> {
+        let near =
+            |mark: &Mark| mark.segment == self.segment && self.length.saturating_sub(mark.from) < MARK_REACH;
+        if lock.mark(self.name).is_some_and(|mark| near(mark) || !self.is_durable()) {
+            return Ok(());
+        }
+        let (segment, from, owner) = (self.segment, self.length, owner.to_owned());
+        lock.set_mark(self.name, Some(Mark { segment, from, owner }))
+    }
+
+    /// Returns whether nothing is left to be synced.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.synced == self.length && !self.condemned && self.names == Names::Durable
+    }
+
+    fn make_durable(&mut self) -> Result<()> {
+        if self.is_durable() { Ok(()) } else { self.sync() }
+    }
+
+    /// Brings the index up to the log's end.
+    pub(crate) fn write_index(&mut self) {
+        self.index.write();
     }
 
     /// Returns whether a failed sync waits for its records to be written elsewhere.
@@ -297,24 +330,27 @@ impl LogFile {
 
     /// Writes a batch with one call. Where there is no room for all of it, the file is cut back to the last whole
     /// group. Returns how many lines are in, and how many bytes.
-    fn write(&mut self, bytes: &[u8], lines: &[Line]) -> Result<(usize, usize)> {
-        let mut written = 0;
-        if bytes.is_empty() {
+    fn write(&mut self, lines: &[Line]) -> Result<(usize, usize)> {
+        let closing: &[u8] = if self.torn { b"\n" } else { b"" };
+        let closing = std::iter::once(closing).filter(|closing| !closing.is_empty());
+        let pieces: Vec<&[u8]> = closing.chain(lines.iter().flat_map(Line::pieces)).collect();
+        let (mut count, mut size) = (lines.len(), pieces.iter().map(|piece| piece.len()).sum());
+        if size == 0 {
             return Ok((0, 0));
         }
+        let mut written = 0;
         let failed = loop {
-            match self.file.append(&bytes[written..]) {
+            match self.file.append_pieces(&rest(&pieces, written)) {
                 Ok(0) => break Some(std::io::ErrorKind::WriteZero.into()),
-                Ok(_) if Defect::IgnoreAShortWrite.is_on() => written = bytes.len(),
+                Ok(_) if Defect::IgnoreAShortWrite.is_on() => written = size,
                 Ok(count) => written += count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => break Some(error),
             }
-            if written == bytes.len() {
+            if written == size {
                 break None;
             }
         };
-        let (mut count, mut size) = (lines.len(), bytes.len());
         if let Some(error) = failed {
             (count, size) = whole_groups(lines, usize::from(self.torn), written);
             // Should this fail, the torn line is found at the next look and set aside.
@@ -323,7 +359,7 @@ impl LogFile {
                 return Err(self.at("append to")(error));
             }
         }
-        let length = self.file.stat().map_err(self.at("look at"))?.length;
+        let length = self.file.extent().map_err(self.at("look at"))?.length;
         if Defect::IgnoreAShortWrite.is_on() {
             return Ok((count, size));
         }
@@ -341,7 +377,7 @@ impl LogFile {
         if let Some(end) = self.unfinished {
             self.retain_from_disk(end, end)?;
         }
-        let records: Vec<Line> = self.retained.lines().collect();
+        let records = self.retained.lines();
         let first = records.first().map_or(self.next, |line| line.stamp().position);
         // Where all its records are written again, this file counts for nothing: its header stands in the first block,
         // and may be lost with it.
@@ -361,6 +397,7 @@ impl LogFile {
         self.inode = file.stat().map_err(Error::io("look at", &path))?.inode;
         self.file = file;
         self.path = path;
+        self.next_path = segment::path(&self.folder, self.name, number + 1);
         self.segment = number;
         self.before = Some((after, end));
         self.start = header.as_bytes().len() as u64 + 1;
@@ -406,11 +443,21 @@ impl LogFile {
     }
 }
 
+/// Returns the pieces without their first bytes.
+fn rest<'a>(pieces: &[&'a [u8]], mut skipped: usize) -> Vec<&'a [u8]> {
+    let unwritten = |piece: &&'a [u8]| {
+        let skip = skipped.min(piece.len());
+        skipped -= skip;
+        Some(&piece[skip..]).filter(|rest| !rest.is_empty())
+    };
+    pieces.iter().filter_map(unwritten).collect()
+}
+
 /// Returns how many lines of whole groups fit into what was written, and how many bytes they take.
 fn whole_groups(lines: &[Line], prefix: usize, written: usize) -> (usize, usize) {
     let (mut whole, mut at) = ((0, 0), prefix);
     for (index, line) in lines.iter().enumerate() {
-        at += line.as_bytes().len() + 1;
+        at += line.size() + 1;
         if at > written {
             break;
         }

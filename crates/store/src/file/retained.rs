@@ -10,26 +10,59 @@ use crate::stamp::Line;
 pub(crate) const BLOCK: u64 = 4096;
 
 /// The end of a file, from the last synced block on.
-///
-/// It is kept as it was written: each piece holds whole lines, and whole groups.
 #[derive(Debug, Default)]
 pub(crate) struct Retained {
-    pieces: VecDeque<Bytes>,
+    pieces: VecDeque<Piece>,
     /// Where in the file it begins.
     from: u64,
     size: usize,
 }
 
+/// What stands one after the other in the file.
+#[derive(Debug)]
+enum Piece {
+    /// A record as it was written, with its newline.
+    Line(Line),
+    /// Bytes as they were found: whole lines, and whole groups.
+    Found(Bytes),
+}
+
+impl Piece {
+    fn len(&self) -> usize {
+        match self {
+            Piece::Line(line) => line.size() + 1,
+            Piece::Found(bytes) => bytes.len(),
+        }
+    }
+
+    /// Returns whether a group, if any, ends with it.
+    fn ends_a_group(&self) -> bool {
+        match self {
+            Piece::Line(line) => line.stamp().left == 0,
+            Piece::Found(_) => true,
+        }
+    }
+}
+
 impl Retained {
-    /// Keeps one piece.
-    pub(crate) fn new(from: u64, piece: Bytes) -> Self {
+    /// Keeps what was found.
+    pub(crate) fn new(from: u64, found: Bytes) -> Self {
         let mut retained = Self { from, ..Self::default() };
-        retained.push(piece);
+        retained.push_found(found);
         retained
     }
 
-    /// Adds what was written next.
-    pub(crate) fn push(&mut self, piece: Bytes) {
+    /// Adds a record that was written next.
+    pub(crate) fn push(&mut self, line: Line) {
+        self.add(Piece::Line(line));
+    }
+
+    /// Adds what was found next.
+    pub(crate) fn push_found(&mut self, found: Bytes) {
+        self.add(Piece::Found(found));
+    }
+
+    fn add(&mut self, piece: Piece) {
         self.size += piece.len();
         self.pieces.push_back(piece);
     }
@@ -45,40 +78,54 @@ impl Retained {
     }
 
     /// Returns the whole lines.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = Line> {
-        let lines = |piece: &Bytes| {
-            let piece = piece.clone();
-            let ends = memchr::memchr_iter(b'\n', &piece).chain([piece.len()]).collect::<Vec<_>>();
-            let starts = [0].into_iter().chain(ends.clone().into_iter().map(|end| end + 1));
-            starts
-                .zip(ends)
-                .filter_map(|(start, end)| Line::parse(piece.slice(start..end)).ok())
-                .collect::<Vec<_>>()
-        };
-        self.pieces.iter().flat_map(lines)
+    pub(crate) fn lines(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Line(line) => lines.push(line.clone()),
+                Piece::Found(found) => lines.extend(whole_lines(found)),
+            }
+        }
+        lines
     }
 
-    /// Forgets the lines before the last synced block.
+    /// Forgets the groups before the last synced block.
     pub(crate) fn trim(&mut self, synced: u64) {
         let block = synced - synced % BLOCK;
-        while let Some(piece) = self.pieces.front_mut() {
-            let cut = block.saturating_sub(self.from) as usize;
-            if cut < piece.len() {
-                let line = memchr::memrchr(b'\n', &piece[..cut]).map_or(0, |newline| newline + 1);
-                let from = group_start(piece, line).unwrap_or(0);
-                // Copied, or the little that is wanted would hold the whole of a large write.
-                if from > 0 {
-                    *piece = Bytes::copy_from_slice(&piece[from..]);
-                }
-                self.from += from as u64;
-                self.size -= from;
-                return;
+        let (mut end, mut forgotten) = (self.from, 0);
+        for (index, piece) in self.pieces.iter().enumerate() {
+            end += piece.len() as u64;
+            if end > block {
+                break;
             }
+            if piece.ends_a_group() {
+                forgotten = index + 1;
+            }
+        }
+        for piece in self.pieces.drain(..forgotten) {
             self.from += piece.len() as u64;
             self.size -= piece.len();
-            self.pieces.pop_front();
+        }
+        let cut = block.saturating_sub(self.from) as usize;
+        if let Some(Piece::Found(found)) = self.pieces.front_mut()
+            && cut < found.len()
+        {
+            let line = memchr::memrchr(b'\n', &found[..cut]).map_or(0, |newline| newline + 1);
+            let from = group_start(found, line).unwrap_or(0);
+            // Copied, or the little that is wanted would hold the whole of a large read.
+            if from > 0 {
+                *found = Bytes::copy_from_slice(&found[from..]);
+            }
+            self.from += from as u64;
+            self.size -= from;
         }
     }
+}
+
+fn whole_lines(found: &Bytes) -> impl Iterator<Item = Line> {
+    let ends = memchr::memchr_iter(b'\n', found).chain([found.len()]).collect::<Vec<_>>();
+    let starts = [0].into_iter().chain(ends.clone().into_iter().map(|end| end + 1));
+    starts.zip(ends).filter_map(|(start, end)| Line::parse(found.slice(start..end)).ok())
 }
 
 /// Returns where the group begins that the line at `at` belongs to; `None` if that is before these bytes.

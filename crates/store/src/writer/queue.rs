@@ -8,15 +8,16 @@ use jiff::Timestamp;
 use super::compose::Composed;
 use super::head::Head;
 use super::operation::Operation;
+use super::state::SYNC_WITHIN;
+use super::worker::Unsynced;
 use crate::error::Error;
 
 /// How soon a locked log is tried again: somebody else's batch takes about as long.
 const LOCK_PAUSE: Duration = Duration::from_millis(3);
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// From how many operations in a batch on it pays to wait for as many again, and for how long at most.
-const FEW: usize = 4;
-const LONGEST_GATHERING: Duration = Duration::from_millis(1);
+/// How much is written at once. More gains little, and whoever opens the log reads its last write back.
+const MAX_BATCH: usize = 1 << 20;
 /// How long a log may be locked before that counts as trouble.
 const LOCK_GRACE: Duration = Duration::from_secs(2);
 
@@ -39,8 +40,6 @@ pub(crate) struct Queue {
     /// Since when something is written and not synced.
     pub(crate) unsynced: Option<Instant>,
     pub(crate) failing: Option<Failing>,
-    /// How many operations the log is parked for.
-    gathering: usize,
 }
 
 /// Operations with the lines they became.
@@ -78,22 +77,6 @@ impl Queue {
         !self.has_work() && !self.owned && self.unsynced.is_none()
     }
 
-    /// Parks the log a moment after a batch whose callers are likely to come back: each just got its answer. One sync
-    /// for all of them costs as much as one for the first few.
-    pub(crate) fn gather(&mut self, answered: usize, took: Duration) {
-        if answered >= FEW && self.waiting.len() < answered {
-            self.gathering = answered;
-            self.parked_until = Some(Instant::now() + (took / 4).min(LONGEST_GATHERING));
-        }
-    }
-
-    /// Goes on as soon as all are back, or somebody waits for everything before them.
-    pub(crate) fn gathered(&mut self, newest: &Operation) {
-        if self.gathering > 0 && (self.waiting.len() + 1 >= self.gathering || newest.is_barrier()) {
-            (self.gathering, self.parked_until) = (0, None);
-        }
-    }
-
     /// Notes a failed try. Returns whether it is one that people should hear of, for the first time.
     pub(crate) fn note_failure(&mut self, error: Error) -> bool {
         let begun = Instant::now();
@@ -111,7 +94,7 @@ impl Queue {
             true if failing.begun.elapsed() < LOCK_GRACE => LOCK_PAUSE,
             _ => (LOCK_PAUSE * 2u32.saturating_pow(failing.attempts.min(12))).min(LONGEST_PAUSE),
         };
-        (self.gathering, self.parked_until) = (0, Some(Instant::now() + pause));
+        self.parked_until = Some(Instant::now() + pause);
         let serious = !locked || failing.begun.elapsed() >= LOCK_GRACE;
         let first = serious && !failing.announced;
         failing.announced |= serious;
@@ -124,14 +107,39 @@ impl Queue {
     }
 }
 
+/// What a thread does for a log that it owns.
+#[expect(clippy::large_enum_variant, reason = "one is made for each batch, and most carry a head")]
+#[derive(Debug)]
+pub(super) enum Job {
+    Write { head: Option<Head>, batch: Batch, unsynced: Unsynced },
+    Sync,
+}
+
 impl Queue {
+    /// Takes the log, and what is to be done for it.
+    pub(super) fn take_job(&mut self) -> Job {
+        self.owned = true;
+        let batch = self.stuck.take().unwrap_or_else(|| self.take_batch());
+        let unsynced = match self.unsynced {
+            None => Unsynced::Nothing,
+            Some(_) if self.is_overdue() => Unsynced::Overdue,
+            Some(_) => Unsynced::Something,
+        };
+        Job::Write { head: self.head.take(), batch, unsynced }
+    }
+
+    /// Returns whether what is written has waited for its sync long enough.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.unsynced.is_some_and(|since| since.elapsed() >= SYNC_WITHIN)
+    }
+
     /// Takes what waits, up to a size.
-    pub(crate) fn take_batch(&mut self, max_bytes: usize) -> Batch {
+    fn take_batch(&mut self) -> Batch {
         let (mut operations, mut size) = (Vec::with_capacity(self.waiting.len()), 0);
         while let Some(operation) = self.waiting.pop_front() {
             size += operation.size();
             operations.push(operation);
-            if size >= max_bytes {
+            if size >= MAX_BATCH {
                 break;
             }
         }

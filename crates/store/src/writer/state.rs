@@ -4,20 +4,18 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::Operation;
-use super::head::Head;
-use super::queue::{Batch, Failing, Queue};
-use super::worker::Unsynced;
+use super::queue::{Failing, Job, Queue};
 use crate::backend::LogKey;
 use crate::error::Error;
 use crate::health::{Event, Trouble};
 use crate::id::SessionId;
 
 /// How long written records may stay unsynced.
-const SYNC_WITHIN: Duration = Duration::from_millis(900);
+pub(super) const SYNC_WITHIN: Duration = Duration::from_millis(900);
+/// How soon a log is looked at again whose time has come while somebody is writing it.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How many logs are remembered when nothing happens on them.
 const MAX_IDLE: usize = 1024;
-/// How much is written at once. More gains little, and whoever opens the log reads its last write back.
-const MAX_BATCH: usize = 1 << 20;
 
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -39,12 +37,6 @@ pub(super) struct State {
     pub(super) touched: HashSet<SessionId>,
 }
 
-#[expect(clippy::large_enum_variant, reason = "one is made for each batch, and most carry a head")]
-pub(super) enum Job {
-    Write { head: Option<Head>, batch: Batch, unsynced: Unsynced },
-    Sync,
-}
-
 impl State {
     /// Puts a log into the line of those with work, unless it is owned, parked or there already.
     pub(super) fn make_ready(&mut self, log: &LogKey) {
@@ -58,10 +50,8 @@ impl State {
 
     pub(super) fn next_job(&mut self) -> Option<(LogKey, Job)> {
         self.wake_parked();
-        let now = Instant::now();
         let ending = self.ending;
-        let overdue =
-            |queue: &Queue| queue.unsynced.is_some_and(|since| ending || since + SYNC_WITHIN <= now);
+        let overdue = |queue: &Queue| queue.unsynced.is_some() && (ending || queue.is_overdue());
         // First what has waited long enough for its sync; a log that has work gets it with its next batch.
         let due = |log: &&LogKey| {
             let free = |queue: &Queue| !queue.owned && !queue.has_work() && queue.parked_until.is_none();
@@ -74,14 +64,7 @@ impl State {
         let log = self.ready.pop_front()?;
         let queue = self.queues.get_mut(&log)?;
         queue.listed = false;
-        queue.owned = true;
-        let batch = queue.stuck.take().unwrap_or_else(|| queue.take_batch(MAX_BATCH));
-        let unsynced = match queue.unsynced {
-            None => Unsynced::Nothing,
-            Some(_) if overdue(queue) => Unsynced::Overdue,
-            Some(_) => Unsynced::Something,
-        };
-        Some((log, Job::Write { head: queue.head.take(), batch, unsynced }))
+        Some((log, queue.take_job()))
     }
 
     pub(super) fn wake_parked(&mut self) {
@@ -98,9 +81,11 @@ impl State {
     }
 
     pub(super) fn next_alarm(&self) -> Option<Instant> {
+        let later = Instant::now() + LOOK_AGAIN;
         let alarm = |queue: &Queue| {
             let sync = queue.unsynced.map(|since| since + SYNC_WITHIN);
-            if queue.owned { None } else { queue.parked_until.or(sync) }
+            // Whoever owns it may be no thread of the pool, and not come back to look at the clock.
+            if queue.owned { sync.map(|at| at.max(later)) } else { queue.parked_until.or(sync) }
         };
         self.watched.iter().filter_map(|log| self.queues.get(log).and_then(alarm)).min()
     }

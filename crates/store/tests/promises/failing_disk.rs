@@ -86,9 +86,11 @@ fn d8_what_a_dead_writer_had_not_synced_is_written_again_before_it_is_trusted() 
     let lock = || std::fs::read_to_string(home.session_folder(session.id()).join("lock")).unwrap();
     assert!(lock()[256..320].trim().starts_with("0 "), "marked: {}", &lock()[256..320]);
     let (disk, store) = (FaultyDisk::default(), home.open());
-    let session = run(store_on(&disk, &home).open(session.id())).unwrap();
+    let next = store_on(&disk, &home);
+    let session = run(next.open(session.id())).unwrap();
     run(async { session.append(message(4)).await.unwrap().await }).unwrap();
     assert_eq!(disk.appends_and_syncs(), (1, 2), "one sync for what was found, one for what was added");
+    next.close().unwrap();
     assert_eq!(lock()[256..320].trim(), "");
     assert_eq!(chain_of(&run(store.open(session.id())).unwrap()), u(1..=4));
 }

@@ -223,7 +223,7 @@ fn beginning_with_an_id_that_is_taken_is_an_error_and_touches_nothing() {
     drop(begin(&store, recording.clone()));
     let before = tree(&home.root());
 
-    let refused = run(Recorder::initialize(Some(store), recording)).unwrap_err();
+    let refused = run(Recorder::initialize(Some(store.clone()), recording)).unwrap_err();
 
     assert_eq!(refused.to_string(), "session one exists already");
     assert_eq!(tree(&home.root()), before);
