@@ -67,6 +67,21 @@ impl Root {
     fn hold(&self, lock: fn(&File) -> std::result::Result<(), std::fs::TryLockError>) -> Result<Hold> {
         // A handle of its own: locks belong to the handle, and several callers may share this root.
         let handle = File::open(&self.path).map_err(Error::io("open", &self.path))?;
+        let which = |folder: &File| {
+            Ok::<_, Errno>((rustix::fs::fstat(folder)?.st_dev, rustix::fs::fstat(folder)?.st_ino))
+        };
+        let look = Error::io("look at", &self.path);
+        match (which(&handle), which(&self.folder)) {
+            (Ok(now), Ok(then)) if now == then => {}
+            // Whoever goes on would look at one folder and speak of another.
+            (Ok(_), Ok(_)) => {
+                return Err(Error::BadPath {
+                    path: self.path.clone(),
+                    rule: "was replaced by another folder",
+                });
+            }
+            (Err(error), _) | (_, Err(error)) => return Err(look(error)),
+        }
         let until = Instant::now() + PATIENCE;
         loop {
             match lock(&handle) {

@@ -7,11 +7,10 @@ mod defects;
 #[path = "../../store/tests/fire/effort.rs"]
 #[expect(dead_code, reason = "shared with other test binaries")]
 mod effort;
-mod hostile;
+mod fire;
 mod kit;
 mod lineage;
 mod mortal;
 mod promises;
-mod random_trees;
 mod recorder;
 mod trees;

@@ -295,3 +295,15 @@ fn a_root_that_vanished_is_an_error_and_not_an_empty_tree() {
     let failed = block_on(checkpoints.tree(Moment::of(id("m1")).tool("rm"), Window::Tools));
     assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
 }
+
+#[test]
+fn a_root_that_was_replaced_is_an_error_and_not_a_tree_full_of_changes() {
+    let project = Project::new();
+    project.write("a", "0\n");
+    let checkpoints = project.open();
+    idle(&checkpoints, "m1");
+    fs::rename(project.root(), project.base().join("away")).unwrap();
+    fs::create_dir(project.root()).unwrap();
+    let failed = block_on(checkpoints.tree(Moment::of(id("m1")).tool("rm"), Window::Tools));
+    assert!(matches!(failed, Err(Error::BadPath { .. })), "{failed:?}");
+}

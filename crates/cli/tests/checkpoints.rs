@@ -144,3 +144,19 @@ fn disk_use_is_shown() {
     assert_eq!(of("contents"), 5000);
     assert!(of("all") > 5000 && of("checkpoints") > 100);
 }
+
+#[test]
+fn old_checkpoints_are_given_up_when_asked_for_and_never_a_pinned_one() {
+    let home = home();
+    for number in 0..4 {
+        write(&home, "a", &format!("{number}\n"));
+        home.answer(&["checkpoint", "s", "--id", &format!("c{number}"), "work/a"]);
+    }
+    home.answer(&["checkpoint", "s", "--pin", "c2"]);
+    let gc = |rest: &[&str]| home.run(&[&["gc", "--checkpoints-keep", "1"], rest].concat());
+    assert_eq!(gc(&["--dry-run"]), Said::told("Would clear away 2 checkpoints.\n"));
+    assert_eq!(gc(&[]), Said::told("Cleared away 2 checkpoints.\n"));
+    assert_eq!(home.run(&["rewind", "s", "--to", "c1"]).code, 1);
+    assert_eq!(home.run(&["rewind", "s", "--to", "c2"]).code, 0);
+    assert_eq!(read(&home, "a").unwrap(), "2\n");
+}

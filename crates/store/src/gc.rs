@@ -14,6 +14,8 @@ use crate::repair::Mode;
 use crate::store::Store;
 
 const READ_AHEAD: usize = 1 << 20;
+/// How many blobs are looked at before the first of them is removed.
+const PAGE: usize = 64;
 
 /// What to clear away.
 #[derive(Clone, Debug)]
@@ -90,16 +92,22 @@ impl Store {
             // What cannot be read may refer to anything, so all content stays.
             return Ok(cleaned);
         }
-        for listed in backend.list(Space::Blobs, None, usize::MAX).await? {
-            let Ok(blob) = listed.name.parse::<BlobId>() else { continue };
-            if !used.contains(&blob) && older(listed.modified, cleaning.blobs_after) {
-                cleaned.blobs.push(blob);
-                if cleaning.mode == Mode::Apply {
-                    backend.remove(&Target::Blob(blob)).await?;
+        let mut after: Option<String> = None;
+        loop {
+            // A few at a time: whoever puts one again makes it young, and that must be seen before it is removed.
+            let page = backend.list(Space::Blobs, after.as_deref(), PAGE).await?;
+            let Some(last) = page.last() else { return Ok(cleaned) };
+            after = Some(last.name.clone());
+            for listed in page {
+                let Ok(blob) = listed.name.parse::<BlobId>() else { continue };
+                if !used.contains(&blob) && older(listed.modified, cleaning.blobs_after) {
+                    cleaned.blobs.push(blob);
+                    if cleaning.mode == Mode::Apply {
+                        backend.remove(&Target::Blob(blob)).await?;
+                    }
                 }
             }
         }
-        Ok(cleaned)
     }
 
     /// Returns everything that may be a reference: any 64 hex digits in a record of a capture or in a document.

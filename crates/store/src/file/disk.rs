@@ -216,11 +216,7 @@ fn stat_of(metadata: &fs::Metadata) -> Stat {
 }
 
 #[cfg(target_os = "linux")]
-fn extent_of(
-    folder: impl std::os::fd::AsFd,
-    path: &Path,
-    flags: rustix::fs::AtFlags,
-) -> io::Result<Extent> {
+fn extent_of(folder: impl std::os::fd::AsFd, path: &Path, flags: rustix::fs::AtFlags) -> io::Result<Extent> {
     use rustix::fs::{StatxFlags, statx};
     let found = statx(folder, path, flags, StatxFlags::INO | StatxFlags::SIZE)?;
     Ok(Extent { inode: found.stx_ino, length: found.stx_size })
