@@ -19,8 +19,8 @@ use crate::ui::{self, Progress};
 
 /// How many entries the writer has acknowledged when it is killed.
 const KILLED_AFTER: usize = 100;
-/// What a look at a log's end may read besides what is new.
-const GLIMPSE_KIBIBYTES: f64 = 64.0;
+/// What finding the place where the new records begin may read besides them.
+const GLIMPSE_KIBIBYTES: f64 = 128.0;
 /// How many entries the writer makes at a time.
 const SOME: usize = 64;
 
@@ -45,7 +45,7 @@ pub(super) fn run(bench: &Bench, many: &Many) -> Outcome<Vec<Row>> {
         progress.end();
         let others = neighbours.share()?;
         let read = Row::new(format!("logs read by {what}"), Unit::Kibibytes, read);
-        rows.push(read.against("what the writer had appended, and 64 KiB", &appended, Bar::AtMost(1.0)));
+        rows.push(read.against("what the writer had appended, and 128 KiB", &appended, Bar::AtMost(1.0)));
         let timed = Row::new(what, Unit::Milliseconds, times).disturbed(others);
         rows.push(timed.against("bare folder walk with stat", &walks, Bar::Shown));
     }

@@ -94,8 +94,18 @@ impl Fold {
     /// Reads a session's state: the cached fold and the records since, or all of them. Without a record there is no
     /// session, and `next` is 0.
     pub(crate) async fn load(backend: &dyn Backend, session: &SessionId) -> Result<Self> {
+        let cached = Self::cached(backend, session).await?;
+        Self::load_from(backend, session, cached).await
+    }
+
+    /// Reads a session's state, beginning with one that was true once.
+    pub(crate) async fn load_from(
+        backend: &dyn Backend,
+        session: &SessionId,
+        cached: Option<Self>,
+    ) -> Result<Self> {
         let log = LogKey::new(session.clone(), LogName::Messages);
-        let mut fold = Self::cached(backend, session).await?.unwrap_or_else(|| Self::empty(session));
+        let mut fold = cached.unwrap_or_else(|| Self::empty(session));
         if fold.next > 0 {
             // The cache counts only if the log still has the record that it ends with.
             let chunk = backend.read(&log, From::Position(fold.next - 1), READ_AHEAD).await?;
@@ -121,7 +131,17 @@ impl Fold {
 
     /// Returns the cached fold, if there is one and it can be read.
     pub(crate) async fn cached(backend: &dyn Backend, session: &SessionId) -> Result<Option<Self>> {
-        let document = backend.get(&Key::metadata(session)).await?;
+        Self::read(backend, session, &Key::metadata(session)).await
+    }
+
+    /// Returns what the last listing learnt of a growing log. Unlike the cached fold it may know of records that never
+    /// became durable.
+    pub(crate) async fn listed(backend: &dyn Backend, session: &SessionId) -> Result<Option<Self>> {
+        Self::read(backend, session, &Key::listed(session)).await
+    }
+
+    async fn read(backend: &dyn Backend, session: &SessionId, key: &Key) -> Result<Option<Self>> {
+        let document = backend.get(key).await?;
         Ok(document.and_then(|document| Self::from_document(&document.bytes)).filter(|fold| {
             // A document copied from elsewhere says nothing about this session.
             fold.metadata.session_id == *session && fold.version == VERSION

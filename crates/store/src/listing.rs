@@ -18,6 +18,9 @@ use crate::store::{Store, canonical, project_of};
 /// A log that was written to since may not be durable yet: what was learnt of it is not kept.
 const QUIET: Duration = Duration::from_secs(2);
 
+/// From how many new records on it is worth remembering what they said.
+const GROWN: u64 = 32;
+
 /// Which sessions to list. The default: those that a person started and did not put away.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -178,7 +181,7 @@ impl Store {
         let backend = &*self.inner.backend;
         let fold = match Fold::cached(backend, session).await? {
             Some(fold) if !listed.change.is_empty() && fold.change == listed.change => fold,
-            _ => Fold::load(backend, session).await?,
+            cached => self.read_grown(session, cached).await?,
         };
         if fold.next == 0 {
             return self.check_unreadable(session).await.map(|()| None);
@@ -187,6 +190,22 @@ impl Store {
             return Ok(None);
         }
         Ok(Some(fold.metadata(Some(listed.modified))))
+    }
+}
+
+impl Store {
+    /// Reads what was added to a log since its metadata was cached, or since it was last listed.
+    async fn read_grown(&self, session: &SessionId, cached: Option<Fold>) -> Result<Fold> {
+        let backend = &*self.inner.backend;
+        let listed = Fold::listed(backend, session).await?;
+        let newest = [cached, listed].into_iter().flatten().max_by_key(|fold| fold.next);
+        let before = newest.as_ref().map_or(0, |fold| fold.next);
+        let fold = Fold::load_from(backend, session, newest).await?;
+        if fold.next > before.saturating_add(GROWN) {
+            // Whoever wrote it may still be at it, or be dead: the next listing need not read all of that again.
+            let _ = backend.put(&Key::listed(session), &fold.to_document(), Expect::Any).await;
+        }
+        Ok(fold)
     }
 }
 

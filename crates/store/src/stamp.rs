@@ -276,6 +276,13 @@ pub(crate) struct Opened {
     was: u8,
 }
 
+impl Opened {
+    /// Makes the line as it is stored again, where it lies.
+    pub(crate) fn close(&self, bytes: &mut [u8]) {
+        bytes[self.body_end] = self.was;
+    }
+}
+
 /// Why a line is not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {

@@ -19,3 +19,4 @@ mod promises;
 mod recorder;
 mod setbacks;
 mod torn;
+mod waiting;

@@ -44,6 +44,11 @@ impl Key {
         Self { session: Some(session.clone()), name: "metadata".into() }
     }
 
+    /// What the last listing learnt of a session whose log was growing.
+    pub(crate) fn listed(session: &SessionId) -> Self {
+        Self { session: Some(session.clone()), name: "listed".into() }
+    }
+
     /// Who drives a session.
     pub(crate) fn lease(session: &SessionId) -> Self {
         Self { session: Some(session.clone()), name: "lease".into() }

@@ -302,10 +302,18 @@ fn there<T>(found: io::Result<T>, path: &Path) -> Result<Option<T>> {
 
 /// Reads a range, less if the file ends before.
 pub(crate) fn read_range(file: &dyn DiskFile, from: u64, to: u64) -> io::Result<Vec<u8>> {
-    let mut buffer = vec![0; usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX)];
-    let mut filled = 0;
+    read_onto(&[], file, from, to)
+}
+
+/// Reads a range, less if the file ends before, behind what was read already.
+pub(crate) fn read_onto(before: &[u8], file: &dyn DiskFile, from: u64, to: u64) -> io::Result<Vec<u8>> {
+    let size = usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX);
+    // Made anew: fresh memory is zero without being written to.
+    let mut buffer = vec![0; before.len().saturating_add(size)];
+    buffer[..before.len()].copy_from_slice(before);
+    let mut filled = before.len();
     while filled < buffer.len() {
-        match file.read_at(&mut buffer[filled..], from + filled as u64) {
+        match file.read_at(&mut buffer[filled..], from + (filled - before.len()) as u64) {
             Ok(0) => break,
             Ok(count) => filled += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

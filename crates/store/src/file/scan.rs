@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::disk::{DiskFile, read_range};
+use super::disk::{DiskFile, read_onto, read_range};
 use super::segment::Segment;
 use crate::backend::{Damage, Position};
 use crate::defect::Defect;
@@ -255,8 +255,13 @@ pub(crate) fn scan(
     into: &mut Assembler,
 ) -> std::io::Result<u64> {
     let (mut at, mut stride) = (from, STRIDE.min((max_bytes as u64).saturating_add(GLIMPSE)));
+    // The beginning of a line that is longer than what was read of it.
+    let mut begun: Vec<u8> = Vec::new();
     while at < end {
-        let (buffer, lines) = open_lines(read_range(file, at, end.min(at + stride))?, 0);
+        let known = begun.len() as u64;
+        let read = read_onto(&begun, file, at + known, end.min(at + known + stride))?;
+        let fell_short = (read.len() as u64) < known + stride;
+        let (buffer, lines) = open_lines(read, 0);
         if buffer.is_empty() {
             break;
         }
@@ -274,10 +279,15 @@ pub(crate) fn scan(
                 return Ok(at + start as u64);
             }
         }
-        let at_end = at + buffer.len() as u64 >= end || (buffer.len() as u64) < stride;
-        if let (true, Some(opened)) = (at_end, rest) {
+        let at_end = at + buffer.len() as u64 >= end || fell_short;
+        if let Some(opened) = rest.take_if(|_| at_end) {
             into.take_unterminated(buffer.slice(start..), opened, at + start as u64);
             return Ok(into.good_end.max(at + start as u64));
+        }
+        begun.clear();
+        begun.extend_from_slice(&buffer[start..]);
+        if let Some(Ok(opened)) = &rest {
+            opened.close(&mut begun);
         }
         at += start as u64;
         // One line longer than the buffer: take a larger one.
@@ -306,38 +316,59 @@ fn open_lines(mut buffer: Vec<u8>, start: usize) -> (Bytes, Vec<OpenedLine>) {
 /// Positions ascend with offsets, so no index is needed: each probe reads one line.
 pub(crate) fn locate(file: &dyn DiskFile, start: u64, end: u64, position: Position) -> std::io::Result<u64> {
     let (mut low, mut high, mut reach) = (start, end, 4 * GLIMPSE);
+    let (mut before, mut after) = (None, None);
     // Most of what is looked for is near the end.
     while low == start && reach < end.saturating_sub(start) {
         match first_line_from(file, end - reach, high)? {
-            Some((line_end, found)) if found < position => low = line_end,
-            _ => (high, reach) = (end - reach, reach * 4),
-        }
-    }
-    while high.saturating_sub(low) > GLIMPSE {
-        let middle = low + (high - low) / 2;
-        match first_line_from(file, middle, high)? {
-            Some((line_end, found)) if found < position => low = line_end,
-            _ => high = middle,
-        }
-    }
-    let mut near = Assembler::new(String::new(), None, low);
-    let mut at = low;
-    while at < end {
-        let begun = near.lines.len();
-        let stopped = scan(file, at, end, 1, &mut near)?;
-        near.size = 0;
-        match near.lines[begun..].iter().find(|line| line.stamp().position >= position) {
-            Some(_) => return Ok(low),
-            None if stopped == at => return Ok(low),
-            None => {
-                at = stopped;
-                if near.lines.len() > begun {
-                    low = near.good_end;
-                }
+            Some((line_end, found)) if found < position => (low, before) = (line_end, Some(found)),
+            found => {
+                after = found.map(|(_, found)| found).or(after);
+                (high, reach) = (end - reach, reach * 8);
             }
         }
     }
+    while high.saturating_sub(low) > GLIMPSE {
+        let middle = match (before, after) {
+            (Some(before), Some(after)) => between(low..high, before..after, position),
+            _ => low + (high - low) / 2,
+        };
+        match first_line_from(file, middle, high)? {
+            Some((line_end, found)) if found < position => (low, before) = (line_end, Some(found)),
+            found => {
+                after = found.map(|(_, found)| found).or(after);
+                high = middle;
+            }
+        }
+    }
+    // What is left is read once, but for lines that are longer.
+    let (mut at, mut size) = (low, GLIMPSE);
+    while at < end {
+        let buffer = Bytes::from(read_range(file, at, end.min(at + size))?);
+        let mut start = 0;
+        for newline in memchr::memchr_iter(b'\n', &buffer) {
+            match Line::parse(buffer.slice(start..newline)) {
+                Ok(line) if line.stamp().position >= position => return Ok(low),
+                Ok(_) => low = at + newline as u64 + 1,
+                Err(_) => {}
+            }
+            start = newline + 1;
+        }
+        if at + size >= end {
+            break;
+        }
+        at += start as u64;
+        size = if start > 0 { GLIMPSE } else { size * 4 };
+    }
     Ok(low)
+}
+
+/// Guesses where a position is, as if all lines were equally long, and a little before that; but never so near to an
+/// end that nothing is gained.
+fn between(offsets: Range<u64>, positions: Range<Position>, position: Position) -> u64 {
+    let (size, count) = (offsets.end - offsets.start, positions.end.saturating_sub(positions.start).max(1));
+    let share = position.saturating_sub(positions.start).min(count) as f64 / count as f64;
+    let guess = (size as f64 * share) as u64;
+    offsets.start + guess.saturating_sub(GLIMPSE / 2).clamp(size / 8, size - size / 8)
 }
 
 /// Returns the end and the position of the first whole line that begins after `from`.
