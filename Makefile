@@ -19,6 +19,7 @@ check: ## Format, lints, docs, licences and sources of the dependencies
 	"$$(scripts/setup tools)/bin/cargo-deny" --locked check bans licenses sources
 
 bench: ## Run the benchmarks; ONLY=name runs one
+	cargo build --release --locked -p rethread
 	cargo run --release --locked -p rethread-bench -- $(ONLY)
 
 # The same tests as in `make test`, with more time to find something.

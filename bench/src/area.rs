@@ -1,6 +1,7 @@
 //! The parts of the product that are measured, each with its own table.
 
 use crate::bench::Bench;
+use crate::checkpoint;
 use crate::failure::Outcome;
 use crate::row::Row;
 use crate::{store, transcripts};
@@ -24,8 +25,12 @@ pub(crate) struct Trial {
 impl Area {
     /// Returns the areas with these names, or `area/trial` for one trial alone; all of them if there is no name.
     pub(crate) fn named(names: &[String]) -> Outcome<Vec<Area>> {
-        let area = |name, trials: &[Trial]| Area { name, trials: trials.to_vec(), partial: false };
-        let all = [area("store", store::TRIALS), area("transcripts", transcripts::TRIALS)];
+        let all = [
+            ("store", store::TRIALS),
+            ("checkpoint", checkpoint::TRIALS),
+            ("transcripts", transcripts::TRIALS),
+        ];
+        let all = all.map(|(name, trials)| Area { name, trials: trials.to_vec(), partial: false });
         if names.is_empty() {
             return Ok(all.to_vec());
         }

@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::huge;
 use crate::failure::Outcome;
 use crate::store::{branching, killed_writer, listing, loading};
 use crate::transcripts;
@@ -26,6 +27,8 @@ pub(crate) enum Errand {
     Transcripts { task: transcripts::Task, place: PathBuf },
     /// Append to a session until somebody kills the process.
     AppendUntilKilled { root: PathBuf, session: String },
+    /// Capture a large file and restore it.
+    Huge { folder: PathBuf, size: u64 },
 }
 
 /// What came out of an errand.
@@ -51,6 +54,7 @@ impl Errand {
             Errand::Fork { root, session, at } => branching::fork(&root, &session, &at)?,
             Errand::Find { finder, root } => listing::find(finder, &root)?,
             Errand::Transcripts { task, place } => transcripts::run(&task, &place)?,
+            Errand::Huge { folder, size } => huge::work(&folder, size)?,
             Errand::AppendUntilKilled { root, session } => {
                 killed_writer::append_until_killed(&root, &session)?
             }

@@ -4,6 +4,7 @@ mod area;
 mod bar;
 mod bench;
 mod careless_disk;
+mod checkpoint;
 mod contest;
 mod corpus;
 mod counting_disk;

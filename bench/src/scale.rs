@@ -19,6 +19,15 @@ pub(crate) struct Scale {
     pub(crate) long: usize,
     /// Sessions of the listing.
     pub(crate) sessions: usize,
+    /// Rounds of what takes very long.
+    pub(crate) few_rounds: usize,
+    /// Files of a small tree and of a large one.
+    pub(crate) small_tree: usize,
+    pub(crate) large_tree: usize,
+    /// Checkpoints that are weighed.
+    pub(crate) checkpoints: usize,
+    /// Bytes of a very large file.
+    pub(crate) huge_file: u64,
     /// Whether the bars are worth judging.
     pub(crate) judged: bool,
 }
@@ -35,6 +44,11 @@ impl Scale {
             naive: 2_000,
             long: 100_000,
             sessions: 10_000,
+            few_rounds: 3,
+            small_tree: 5_000,
+            large_tree: 50_000,
+            checkpoints: 1_000,
+            huge_file: 2 << 30,
             judged: true,
         }
     }
@@ -50,6 +64,11 @@ impl Scale {
             naive: 20,
             long: 400,
             sessions: 20,
+            few_rounds: 1,
+            small_tree: 40,
+            large_tree: 120,
+            checkpoints: 10,
+            huge_file: 4 << 20,
             judged: false,
         }
     }

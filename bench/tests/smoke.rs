@@ -34,9 +34,28 @@ fn a_quick_run_of_the_transcripts_gives_every_row() {
 }
 
 #[test]
+fn a_quick_run_of_checkpoints_gives_every_row() {
+    // The program itself is a contestant, and is beside this one only if somebody built it.
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--locked", "--quiet", "-p", "rethread"])
+        .status()
+        .unwrap();
+    assert!(built.success());
+    let program = Path::new(env!("CARGO_BIN_EXE_rethread-bench"));
+    let run = Command::new(program).args(["checkpoint", "--quick"]).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let file = program.ancestors().nth(2).unwrap().join("bench/checkpoint.quick.json");
+    let rows = std::fs::read_to_string(file).unwrap();
+    let rows: Vec<Value> = rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+    let judged =
+        rows.iter().flat_map(|row| row["peers"].as_array().unwrap()).filter(|peer| peer["bar"].is_object());
+    assert_eq!((rows.len(), judged.count()), (10, 13));
+}
+
+#[test]
 fn an_unknown_area_is_named_with_those_there_are() {
     let run = Command::new(env!("CARGO_BIN_EXE_rethread-bench")).arg("stroe").output().unwrap();
     assert!(!run.status.success());
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert_eq!(said, "error: there is no area stroe; there is: store, transcripts\n");
+    assert_eq!(said, "error: there is no area stroe; there is: store, checkpoint, transcripts\n");
 }

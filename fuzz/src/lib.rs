@@ -7,6 +7,7 @@
 mod agreement;
 mod bundle;
 mod caches;
+mod checkpoint;
 mod choices;
 mod damage;
 mod folder;
@@ -26,6 +27,7 @@ mod view;
 
 pub use bundle::{bundle, sealed_bundle};
 pub use caches::{caches, sealed_catalog, sealed_metadata};
+pub use checkpoint::{plan, record};
 pub use damage::damage;
 pub use folder::folder;
 pub use home::{Home, Whole, read_all};
@@ -55,4 +57,6 @@ pub const TARGETS: &[Target] = &[
     ("folder", folder),
     ("names", names),
     ("view", view),
+    ("record", record),
+    ("plan", plan),
 ];

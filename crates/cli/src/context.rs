@@ -67,6 +67,11 @@ impl Context {
         short.of(id).to_owned()
     }
 
+    /// Returns the store's folder, where it has one.
+    pub(crate) fn folder(&self) -> Option<&std::path::Path> {
+        self.place.folder()
+    }
+
     /// Returns a command to type, in backquotes.
     pub(crate) fn command(&self, rest: &str) -> String {
         self.place.command(rest)

@@ -6,6 +6,7 @@ mod commands;
 mod context;
 mod conversation;
 mod failure;
+mod files;
 mod named;
 mod native;
 mod patience;
@@ -21,8 +22,9 @@ use clap::Parser as _;
 
 use crate::args::{Args, Verb};
 use crate::commands::{
-    Append, Archive, Completions, Delete, Doctor, Export, Fork, Gc, Import, List, Materialize, New, Purge,
-    Rename, Repair, Restore, Resume, Show, Tag, Tail, Tour, Verify,
+    Append, Archive, Checkpoint, Checkpoints, Completions, Delete, Diff, Doctor, Du, Export, Fork, Gc,
+    Import, List, Materialize, New, Purge, Rename, Repair, Restore, Resume, Rewind, Show, Tag, Tail, Tour,
+    Verify,
 };
 use crate::context::Context;
 use crate::failure::{Done, Failure};
@@ -73,6 +75,11 @@ fn dispatch(verb: Verb, context: &Context, ui: &mut Ui) -> Result<Done, Failure>
         Verb::Verify(typed) => Verify::from(typed).run(context, ui),
         Verb::Repair(typed) => Repair::from(typed).run(context, ui),
         Verb::Gc(typed) => Gc::from(typed).run(context, ui),
+        Verb::Checkpoint(typed) => Checkpoint::from(typed).run(context, ui),
+        Verb::Checkpoints(typed) => Checkpoints::from(typed).run(context, ui),
+        Verb::Diff(typed) => Diff::from(typed).run(context, ui),
+        Verb::Rewind(typed) => Rewind::from(typed).run(context, ui),
+        Verb::Du(typed) => Du::from(typed).run(context, ui),
         Verb::Import(typed) => Import::from(typed).run(context, ui),
         Verb::Export(typed) => Export::from(typed).run(context, ui),
         Verb::Tail(typed) => Tail::from(typed).run(context, ui),

@@ -44,6 +44,14 @@ impl Place {
         }
     }
 
+    /// Returns the store's folder, where it has one.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        match &self.at {
+            At::Folder(folder) => Some(folder),
+            At::Url(_) => None,
+        }
+    }
+
     /// Returns a command to type for this store, in backquotes.
     pub(crate) fn command(&self, rest: &str) -> String {
         match &self.typed {

@@ -169,6 +169,15 @@ impl Ui {
         }
     }
 
+    /// Shows how far long work has come whose end nobody knows.
+    pub(crate) fn progress_so_far(&mut self, what: &str, done: u64) {
+        let (Progress::Silent(since) | Progress::Shown(since)) = self.progress;
+        if self.talks_to_person && since.elapsed() >= PROGRESS {
+            let _ = write!(io::stderr(), "\r\x1b[K{what} {done}");
+            self.progress = Progress::Shown(Instant::now());
+        }
+    }
+
     /// Says how the program ended, if it did not do all it was asked.
     pub(crate) fn end(&mut self, done: &Result<Done, Failure>) {
         self.clear_progress();

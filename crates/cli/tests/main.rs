@@ -3,6 +3,7 @@
 mod append;
 mod bundle;
 mod care;
+mod checkpoints;
 mod fire;
 mod fork;
 mod ids;

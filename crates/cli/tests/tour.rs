@@ -7,6 +7,11 @@ fn the_tour_runs_to_its_end_and_leaves_nothing_behind() {
     let (out, err) = (String::from_utf8(tour.stdout).unwrap(), String::from_utf8(tour.stderr).unwrap());
     assert_eq!((tour.status.code(), err.as_str()), (Some(0), ""), "{out}");
     assert!(out.contains("of the acknowledged ones 0 are missing"), "{out}");
+    assert!(
+        out.contains("$ rethread rewind tour --to m3 --dry-run\n    M  parser.rs\n    D  tests\n"),
+        "{out}"
+    );
+    assert!(out.contains("Restored 1 path, brought back 2 paths: 3 lines added, 1 removed."), "{out}");
     assert!(out.contains("$ rethread fork tour --at m2 --id tour-fork\n  tour-fork\n"), "{out}");
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
 }

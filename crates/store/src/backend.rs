@@ -77,6 +77,15 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Stores content under its hash.
     async fn put_blob(&self, blob: &BlobId, content: &mut (dyn Read + Send)) -> Result<()>;
 
+    /// Stores several contents, each under its hash, and is done when all of them are as durable as if each had been
+    /// put alone.
+    async fn put_blobs(&self, blobs: &[(BlobId, Bytes)]) -> Result<()> {
+        for (blob, content) in blobs {
+            self.put_blob(blob, &mut &content[..]).await?;
+        }
+        Ok(())
+    }
+
     /// Returns a range of a blob, cut at its end, or `None` if it is not there.
     async fn get_blob(&self, blob: &BlobId, range: Range<u64>) -> Result<Option<Bytes>>;
 

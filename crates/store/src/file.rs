@@ -24,6 +24,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+use self::blob::Shelves;
 use self::disk::look;
 pub use self::disk::{Disk, DiskFile, Extent, Open, RealDisk, Stat};
 use self::folder::Folder;
@@ -59,6 +60,7 @@ pub struct FileBackend {
     patience: Duration,
     folders: Mutex<HashMap<SessionId, Arc<Folder>>>,
     bookmarks: Mutex<HashMap<LogKey, Bookmark>>,
+    shelves: Shelves,
 }
 
 impl FileBackend {
@@ -76,6 +78,7 @@ impl FileBackend {
             patience: Duration::from_millis(20),
             folders: Mutex::default(),
             bookmarks: Mutex::default(),
+            shelves: Shelves::default(),
         }
     }
 
@@ -324,7 +327,11 @@ impl Backend for FileBackend {
     }
 
     async fn put_blob(&self, blob: &BlobId, content: &mut (dyn Read + Send)) -> Result<()> {
-        blob::put(&*self.disk, &self.root, blob, content)
+        blob::put(&*self.disk, &self.root, &self.shelves, blob, content)
+    }
+
+    async fn put_blobs(&self, blobs: &[(BlobId, Bytes)]) -> Result<()> {
+        blob::put_all(&*self.disk, &self.root, &self.shelves, blobs)
     }
 
     async fn get_blob(&self, blob: &BlobId, range: Range<u64>) -> Result<Option<Bytes>> {

@@ -176,6 +176,7 @@ impl Session {
         for ticket in tickets {
             ticket.await?;
         }
+        self.inherit_checkpoints(&history.records).await?;
         // Only now that all of them are in.
         self.store.request(&log, send(vec![Draft::CopiesEnd])).await?.await?;
         Ok(history.records.len() as u64)

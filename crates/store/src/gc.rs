@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::backend::{From, Key, LogKey, LogName, Space, Target};
+use crate::backend::{From, Key, LogKey, LogName, Position, Space, Target};
 use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
@@ -14,6 +14,8 @@ use crate::repair::Mode;
 use crate::store::Store;
 
 const READ_AHEAD: usize = 1 << 20;
+/// How many blobs are looked at before the first of them is removed.
+const PAGE: usize = 64;
 
 /// What to clear away.
 #[derive(Clone, Debug)]
@@ -90,16 +92,22 @@ impl Store {
             // What cannot be read may refer to anything, so all content stays.
             return Ok(cleaned);
         }
-        for listed in backend.list(Space::Blobs, None, usize::MAX).await? {
-            let Ok(blob) = listed.name.parse::<BlobId>() else { continue };
-            if !used.contains(&blob) && older(listed.modified, cleaning.blobs_after) {
-                cleaned.blobs.push(blob);
-                if cleaning.mode == Mode::Apply {
-                    backend.remove(&Target::Blob(blob)).await?;
+        let mut after: Option<String> = None;
+        loop {
+            // A few at a time: whoever puts one again makes it young, and that must be seen before it is removed.
+            let page = backend.list(Space::Blobs, after.as_deref(), PAGE).await?;
+            let Some(last) = page.last() else { return Ok(cleaned) };
+            after = Some(last.name.clone());
+            for listed in page {
+                let Ok(blob) = listed.name.parse::<BlobId>() else { continue };
+                if !used.contains(&blob) && older(listed.modified, cleaning.blobs_after) {
+                    cleaned.blobs.push(blob);
+                    if cleaning.mode == Mode::Apply {
+                        backend.remove(&Target::Blob(blob)).await?;
+                    }
                 }
             }
         }
-        Ok(cleaned)
     }
 
     /// Returns everything that may be a reference: any 64 hex digits in a record of a capture or in a document.
@@ -114,11 +122,13 @@ impl Store {
         let mut used = HashSet::new();
         for session in sessions {
             let log = LogKey::new(session.clone(), LogName::Checkpoints);
-            let mut from = 0;
+            let (mut from, mut referred, mut given_up) = (0, Vec::new(), GivenUp::default());
             loop {
                 let chunk = backend.read(&log, From::Position(from), READ_AHEAD).await?;
-                if !Defect::CollectWhatIsUsed.is_on() {
-                    chunk.lines.iter().for_each(|line| used.extend(hashes(&line.body())));
+                for line in &chunk.lines {
+                    let body = line.body();
+                    referred.push((line.stamp().position, hashes(&body).collect::<Vec<_>>()));
+                    given_up.learn(&body);
                 }
                 if let Some(damage) = chunk.damage.first() {
                     let (what, reason) = (format!("session {session}"), damage.to_string());
@@ -129,6 +139,9 @@ impl Store {
                 }
                 from = chunk.next;
             }
+            referred
+                .retain(|(position, _)| !given_up.includes(*position) && !Defect::CollectWhatIsUsed.is_on());
+            used.extend(referred.into_iter().flat_map(|(_, hashes)| hashes));
         }
         for listed in backend.list(Space::Documents, None, usize::MAX).await? {
             if let Some(document) = backend.get(&listed.name.parse::<Key>()?).await? {
@@ -136,6 +149,36 @@ impl Store {
             }
         }
         Ok(used)
+    }
+}
+
+/// The captures of a log that retention has given up: what they alone refer to may go.
+#[derive(Debug, Default, serde::Deserialize)]
+struct GivenUp {
+    /// All before this position.
+    before: Position,
+    /// But these.
+    #[serde(default)]
+    keep: Vec<Position>,
+}
+
+impl GivenUp {
+    /// Takes in a record, if it is about this.
+    fn learn(&mut self, record: &[u8]) {
+        #[derive(serde::Deserialize)]
+        struct Record {
+            retire: Option<GivenUp>,
+        }
+        if memchr::memmem::find(record, b"\"retire\"").is_some()
+            && let Ok(Record { retire: Some(retire) }) = serde_json::from_slice(record)
+            && retire.before > self.before
+        {
+            *self = retire;
+        }
+    }
+
+    fn includes(&self, position: Position) -> bool {
+        position < self.before && !self.keep.contains(&position)
     }
 }
 

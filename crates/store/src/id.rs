@@ -72,7 +72,7 @@ impl FromStr for EntryId {
     }
 }
 
-/// Content, named by its SHA-256. It exists only by hashing or by parsing 64 hex digits.
+/// Content, named by its SHA-256. It exists only by hashing, or by parsing a hash.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct BlobId([u8; 32]);
@@ -81,6 +81,16 @@ impl BlobId {
     /// Returns the name of this content.
     pub fn of(content: &[u8]) -> Self {
         Self(Sha256::digest(content).into())
+    }
+
+    /// Returns the id that a hash stands for.
+    pub fn from_hash(hash: [u8; 32]) -> Self {
+        Self(hash)
+    }
+
+    /// Returns the hash itself.
+    pub fn as_hash(&self) -> &[u8; 32] {
+        &self.0
     }
 
     /// Returns the name of what a hasher has seen.

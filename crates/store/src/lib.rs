@@ -29,6 +29,7 @@ pub mod backend;
 mod bundle;
 mod catalog;
 mod chain;
+mod checkpoint_log;
 pub mod conformance;
 mod defect;
 mod entry;
@@ -79,7 +80,9 @@ pub use metadata::Metadata;
 pub use note::{Arrival, Note, Origin};
 pub use off::OffBackend;
 pub use project_memory::ProjectMemory;
-pub use recorder::{Begin, Finish, Persisted, Recorder, Recording, Restored};
+pub use recorder::{
+    Begin, CaptureError, CaptureFiles, Captured, Finish, Persisted, Recorder, Recording, Restored, Tool,
+};
 pub use repair::{Mode, Repair};
 pub use resume::{Resume, Scope, Which};
 pub use session::{Archive, Branched, Page, Session};

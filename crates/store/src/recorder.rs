@@ -6,6 +6,7 @@ mod finish;
 mod recording;
 mod save;
 mod state;
+mod tool;
 mod within;
 mod worker;
 
@@ -17,6 +18,7 @@ pub use self::finish::{Finish, Restored};
 pub use self::recording::{Begin, Recording};
 use self::save::Save;
 use self::state::{Ending, State};
+pub use self::tool::{CaptureError, CaptureFiles, Captured, Tool};
 use self::within::within;
 use crate::backend::LogName;
 use crate::entry::Entry;
@@ -63,6 +65,8 @@ pub struct Recorder {
     ended: Mutex<oneshot::Receiver<()>>,
     /// The store that was made in place of none.
     off: Option<Arc<OffStore>>,
+    /// Who captures files around tools.
+    capture: Option<Arc<dyn CaptureFiles>>,
 }
 
 #[derive(Debug)]
@@ -116,7 +120,7 @@ impl Recorder {
         let shared = Arc::new(Shared { session, recording, max_record, state });
         let (alive, ended) = oneshot::channel();
         let worker = worker::start(shared.clone(), alive)?;
-        Ok(Self { shared, worker: Some(worker), ended: Mutex::new(ended), off: None })
+        Ok(Self { shared, worker: Some(worker), ended: Mutex::new(ended), off: None, capture: None })
     }
 
     /// Returns the session's id.

@@ -139,7 +139,8 @@ fn catch(defect: &str, test: &str) -> Result<(), &'static str> {
 #[test]
 fn every_test_that_the_proof_names_is_one() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let sources = ["store/tests", "cli/tests"].map(|tests| crate::kit::tree(&crates.join(tests)));
+    let sources =
+        ["store/tests", "cli/tests", "checkpoint/tests"].map(|tests| crate::kit::tree(&crates.join(tests)));
     let mut tests = std::collections::HashSet::new();
     for (path, bytes) in
         sources.iter().flatten().filter(|(path, _)| path.extension().is_some_and(|it| it == "rs"))

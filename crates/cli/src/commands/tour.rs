@@ -49,7 +49,9 @@ impl Tour {
         let folder = folder.map_err(Error::io("make", "a temporary folder")).map_err(failed)?;
         let program = std::env::current_exe().map_err(Error::io("find", "this program")).map_err(failed)?;
         let pauses = self.pauses && ui.is_watched();
-        let mut guide = Guide { ui, store: folder.path().join("store"), program, pauses };
+        let project = folder.path().join("project");
+        fs::create_dir(&project).map_err(Error::io("make", &project)).map_err(failed)?;
+        let mut guide = Guide { ui, store: folder.path().join("store"), project, program, pauses };
         guide.tour()?;
         if self.keep {
             let store = folder.keep().join("store");
@@ -63,6 +65,8 @@ impl Tour {
 struct Guide<'a> {
     ui: &'a mut Ui,
     store: PathBuf,
+    /// Where the agent of the tour works.
+    project: PathBuf,
     program: PathBuf,
     pauses: bool,
 }
@@ -74,7 +78,8 @@ impl Guide<'_> {
         self.fork()?;
         self.resume_earlier()?;
         self.kill()?;
-        self.heading("6. Nothing is taken on trust")?;
+        self.rewind()?;
+        self.heading("7. Nothing is taken on trust")?;
         self.say(&["Every stored line carries a checksum; verify reads every byte again."])?;
         self.shell(&["verify"], "")?;
         self.shell(&["list"], "")?;
@@ -186,6 +191,36 @@ impl Guide<'_> {
         Ok(())
     }
 
+    fn rewind(&mut self) -> Result<(), Failure> {
+        self.heading("6. What an agent does to files can be taken back")?;
+        self.say(&["A checkpoint records what files are before a tool changes them."])?;
+        self.write("parser.rs", "fn parse() {\n    stop_at_newline();\n}\n")?;
+        self.shell(&["checkpoint", "tour", "--message", "m3", "parser.rs", "tests/last_line.rs"], "")?;
+        self.say(&["The agent edits one file and makes another:"])?;
+        self.write("parser.rs", "fn parse() {\n    read_to_end();\n}\n")?;
+        self.write("tests/last_line.rs", "#[test]\nfn the_last_line_is_read() {}\n")?;
+        let paths = ["parser.rs", "tests/last_line.rs"];
+        self.shell(&[&["checkpoint", "tour", "--message", "m3", "--after"], &paths[..]].concat(), "")?;
+        self.shell(&["diff", "tour", "--to", "m3"], "")?;
+        self.shell(&["rewind", "tour", "--to", "m3", "--dry-run"], "")?;
+        self.say(&["What is replaced is saved first, and a receipt undoes it all:"])?;
+        let answer = self.output(&["rewind", "tour", "--to", "m3", "--json"], "")?;
+        self.command(&["rewind", "tour", "--to", "m3", "--json"], "")?;
+        self.faint(answer.trim_end())?;
+        let receipt = answer.split(r#""receipt":""#).nth(1).and_then(|rest| rest.split('"').next());
+        let receipt = receipt.unwrap_or_default().to_owned();
+        self.shell(&["rewind", "--undo", &receipt], "")
+    }
+
+    fn write(&self, name: &str, content: &str) -> Result<(), Failure> {
+        let path = self.project.join(name);
+        let write = || {
+            fs::create_dir_all(path.parent().unwrap_or(&path))?;
+            fs::write(&path, content)
+        };
+        write().map_err(Error::io("write", &path)).map_err(failed)
+    }
+
     /// Shows a command, runs it and shows its answer.
     fn shell(&mut self, words: &[&str], input: &str) -> Result<(), Failure> {
         self.command(words, if input.is_empty() { "" } else { " < entries.jsonl" })?;
@@ -203,7 +238,7 @@ impl Guide<'_> {
 
     fn child(&self, words: &[&str]) -> Result<Child, Failure> {
         let mut command = Command::new(&self.program);
-        command.args(words).env("RETHREAD_HOME", &self.store);
+        command.args(words).env("RETHREAD_HOME", &self.store).current_dir(&self.project);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().map_err(Error::io("run", &self.program)).map_err(failed)
     }

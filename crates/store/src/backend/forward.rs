@@ -53,6 +53,10 @@ macro_rules! forward {
                 (**self).put_blob(blob, content).await
             }
 
+            async fn put_blobs(&self, blobs: &[(BlobId, Bytes)]) -> Result<()> {
+                (**self).put_blobs(blobs).await
+            }
+
             async fn get_blob(&self, blob: &BlobId, range: Range<u64>) -> Result<Option<Bytes>> {
                 (**self).get_blob(blob, range).await
             }

@@ -1,13 +1,15 @@
 //! Content by its hash: `blobs/sha256/<first two digits>/<the rest>`, written once.
 
+use std::collections::HashSet;
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::disk::{Disk, Open, read_range, write_all_at};
+use super::disk::{Disk, DiskFile, Open, read_range, write_all_at};
 use super::document;
 use super::quarantine::{make_folder, sync_up};
 use crate::backend::Listed;
@@ -20,28 +22,77 @@ pub(crate) fn path(root: &Path, blob: &BlobId) -> PathBuf {
     root.join("blobs/sha256").join(&name[..2]).join(&name[2..])
 }
 
+/// How many blobs are synced one by one before it is better to sync the whole file system at once.
+const FEW: usize = 4;
+
+/// How many blobs are remembered to be durable.
+const MOST_REMEMBERED: usize = 1 << 16;
+
+/// What this process has made durable: folders of blobs by their own names, and blobs in them. They need not be
+/// looked after again.
+#[derive(Debug, Default)]
+pub(crate) struct Shelves(Mutex<Settled>);
+
+#[derive(Debug, Default)]
+struct Settled {
+    folders: HashSet<PathBuf>,
+    blobs: HashSet<BlobId>,
+}
+
+impl Shelves {
+    /// Makes the names in a folder of blobs durable, and the folder's own.
+    fn sync(&self, disk: &dyn Disk, root: &Path, folder: &Path) -> Result<()> {
+        if self.lock().folders.contains(folder) {
+            return disk.sync_folder(folder).map_err(Error::io("sync", folder));
+        }
+        // Whoever made it may have died before its name was durable.
+        sync_up(disk, root, folder)?;
+        self.lock().folders.insert(folder.to_owned());
+        Ok(())
+    }
+
+    fn knows(&self, blob: &BlobId) -> bool {
+        self.lock().blobs.contains(blob)
+    }
+
+    fn remember(&self, blob: &BlobId) {
+        let mut settled = self.lock();
+        if settled.blobs.len() >= MOST_REMEMBERED {
+            settled.blobs.clear();
+        }
+        settled.blobs.insert(*blob);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Settled> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Stores content under its hash. One that is there already only gets younger.
 pub(crate) fn put(
     disk: &dyn Disk,
     root: &Path,
+    shelves: &Shelves,
     blob: &BlobId,
     content: &mut (dyn Read + Send),
 ) -> Result<()> {
     let path = path(root, blob);
-    if disk.stat(&path).is_ok() {
-        disk.touch(&path).map_err(Error::io("touch", &path))?;
-        // Whoever put it may have died before its name was durable.
-        return sync_up(disk, root, path.parent().unwrap_or(root));
-    }
     let folder = path.parent().unwrap_or(root);
+    if is_there(disk, &path)? {
+        // Whoever put it may have died before its name was durable.
+        return if shelves.knows(blob) { Ok(()) } else { shelves.sync(disk, root, folder) };
+    }
     make_folder(disk, folder)?;
-    let aside = folder.join(format!(".{}.tmp", uuid::Uuid::new_v4().simple()));
-    let written = copy(disk, &aside, content).and_then(|found| {
+    let aside = aside(folder);
+    let written = copy(disk, &aside, content).and_then(|(file, found)| {
         if found != *blob {
             return Err(Error::WrongBlob(*blob));
         }
+        file.sync().map_err(Error::io("sync", &aside))?;
         disk.rename(&aside, &path).map_err(Error::io("write", &path))?;
-        sync_up(disk, root, folder)
+        shelves.sync(disk, root, folder)?;
+        shelves.remember(blob);
+        Ok(())
     });
     if written.is_err() {
         // Nothing refers to it; if this fails too, it is swept up later.
@@ -50,7 +101,95 @@ pub(crate) fn put(
     written
 }
 
-fn copy(disk: &dyn Disk, path: &Path, content: &mut (dyn Read + Send)) -> Result<BlobId> {
+/// Stores several contents. Many of them cost two syncs of everything instead of two each.
+pub(crate) fn put_all(
+    disk: &dyn Disk,
+    root: &Path,
+    shelves: &Shelves,
+    blobs: &[(BlobId, Bytes)],
+) -> Result<()> {
+    let one_by_one =
+        || blobs.iter().try_for_each(|(blob, content)| put(disk, root, shelves, blob, &mut &content[..]));
+    if blobs.len() <= FEW {
+        return one_by_one();
+    }
+    let mut waiting = Vec::new();
+    let stored = write_all(disk, root, shelves, blobs, &mut waiting);
+    if !matches!(stored, Ok(true)) {
+        for (aside, _) in &waiting {
+            // Nothing refers to it; if this fails too, it is swept up later.
+            let _ = disk.remove_file(aside);
+        }
+    }
+    if stored? { Ok(()) } else { one_by_one() }
+}
+
+/// Returns false if the disk cannot sync everything at once; then nothing counts yet.
+fn write_all(
+    disk: &dyn Disk,
+    root: &Path,
+    shelves: &Shelves,
+    blobs: &[(BlobId, Bytes)],
+    waiting: &mut Vec<(PathBuf, PathBuf)>,
+) -> Result<bool> {
+    let (mut seen, mut settled) = (HashSet::new(), true);
+    for (blob, content) in blobs.iter().filter(|(blob, _)| seen.insert(*blob)) {
+        let path = path(root, blob);
+        if is_there(disk, &path)? {
+            settled &= shelves.knows(blob);
+            continue;
+        }
+        settled = false;
+        let folder = path.parent().unwrap_or(root);
+        make_folder(disk, folder)?;
+        let aside = aside(folder);
+        waiting.push((aside.clone(), path));
+        let (_, found) = copy(disk, &aside, &mut &content[..])?;
+        if found != *blob {
+            return Err(Error::WrongBlob(*blob));
+        }
+    }
+    // Contents before names: a name must never be durable without what it names.
+    let sync = || disk.sync_all(root).map_err(Error::io("sync", root));
+    if !waiting.is_empty() && !sync()? {
+        return Ok(false);
+    }
+    for (aside, path) in waiting.iter() {
+        disk.rename(aside, path).map_err(Error::io("write", path))?;
+    }
+    waiting.clear();
+    if settled {
+        return Ok(true);
+    }
+    let synced = sync()?;
+    if synced {
+        blobs.iter().for_each(|(blob, _)| shelves.remember(blob));
+    }
+    Ok(synced)
+}
+
+/// Returns whether a blob is there, and makes it young: whoever puts it is about to refer to it.
+fn is_there(disk: &dyn Disk, path: &Path) -> Result<bool> {
+    if disk.stat(path).is_err() {
+        return Ok(false);
+    }
+    match disk.touch(path) {
+        Ok(()) => Ok(true),
+        // Cleared away just now.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io("touch", path)(error)),
+    }
+}
+
+fn aside(folder: &Path) -> PathBuf {
+    folder.join(format!(".{}.tmp", uuid::Uuid::new_v4().simple()))
+}
+
+fn copy(
+    disk: &dyn Disk,
+    path: &Path,
+    content: &mut (dyn Read + Send),
+) -> Result<(Box<dyn DiskFile>, BlobId)> {
     let file = disk.open(path, Open::New).map_err(Error::io("write", path))?;
     let (mut hasher, mut offset, mut buffer) = (Sha256::new(), 0, vec![0; 256 << 10]);
     loop {
@@ -64,8 +203,7 @@ fn copy(disk: &dyn Disk, path: &Path, content: &mut (dyn Read + Send)) -> Result
         write_all_at(&*file, &buffer[..count], offset).map_err(Error::io("write", path))?;
         offset += count as u64;
     }
-    file.sync().map_err(Error::io("sync", path))?;
-    Ok(BlobId::of_hasher(hasher))
+    Ok((file, BlobId::of_hasher(hasher)))
 }
 
 /// Returns part of a blob; a whole one is checked against its hash.

@@ -36,6 +36,11 @@ pub trait Disk: Debug + Send + Sync {
     fn sync_folder(&self, path: &Path) -> io::Result<()>;
     /// Sets a file's modification time to now.
     fn touch(&self, path: &Path) -> io::Result<()>;
+    /// Makes everything on a folder's file system durable, and answers whether it did: not every disk can.
+    fn sync_all(&self, folder: &Path) -> io::Result<bool> {
+        let _ = folder;
+        Ok(false)
+    }
 }
 
 /// An open file.
@@ -170,6 +175,12 @@ impl Disk for RealDisk {
 
     fn touch(&self, path: &Path) -> io::Result<()> {
         OpenOptions::new().append(true).open(path)?.set_modified(std::time::SystemTime::now())
+    }
+
+    #[cfg(target_os = "linux")]
+    fn sync_all(&self, folder: &Path) -> io::Result<bool> {
+        rustix::fs::syncfs(File::open(folder)?)?;
+        Ok(true)
     }
 }
 

@@ -1,0 +1,52 @@
+//! What files were before an agent's turn, and how to get back there: capture, plan, rewind, undo.
+//!
+//! A [`Checkpointer`] records captures in a session's log and contents as blobs of its store, so it works on every
+//! backend. A [`Plan`] says what a rewind would do, as data; applying one is all or nothing, survives a crash at any
+//! call, and gives a receipt by which it can be undone. Nothing here needs git, runs it or touches what is git's.
+#![warn(missing_docs)]
+
+mod ancestry;
+mod cache;
+mod capture;
+mod checkpointer;
+mod contents;
+mod defect;
+mod error;
+mod expand;
+mod fold;
+mod hands;
+mod ignored;
+mod known;
+mod lines;
+mod log;
+mod look;
+mod name;
+mod pack;
+mod path;
+mod plan;
+mod planner;
+mod point;
+mod record;
+mod recorder;
+mod result;
+mod retention;
+mod rewind;
+mod root;
+mod state;
+mod tree;
+mod walk;
+mod work;
+
+pub use capture::Moment;
+pub use checkpointer::{Checkpointer, Settings, Switch};
+pub use error::{Error, Result};
+pub use hands::{Hands, RealHands};
+pub use path::TreePath;
+pub use plan::{Action, Choices, Conflict, Plan, Reason, Skipped, Step};
+pub use point::Point;
+pub use record::{Change, Checkpoint, LeftOut, Outcome, Source, What};
+pub use result::Rewound;
+pub use retention::{Keep, Retention, Retired, retire};
+pub use rewind::Recovered;
+pub use state::{File, Place, Present, State, Target};
+pub use tree::Window;

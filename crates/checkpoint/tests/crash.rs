@@ -1,0 +1,217 @@
+//! A rewind that dies at any call, and a recovery that dies at any call: every path is as it was or as it was to be.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pollster::block_on;
+use rethread_checkpoint::{Checkpointer, Choices, Moment, Point, Settings, Window};
+use rethread_store::{FileBackend, NewSession, Options, Session, Store};
+use tempfile::TempDir;
+
+use crate::kit::{Picture, id, picture, set_mode};
+use crate::mortal::{Death, Mortal};
+
+/// A project after a turn that made, changed, removed and replaced all kinds of things.
+struct Scene {
+    folder: TempDir,
+    /// What it was before the turn, and what it is now.
+    before: Picture,
+    after: Picture,
+}
+
+fn base() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+fn open(folder: &Path, life: &Mortal) -> (Store, Session) {
+    let options = Options { close_within: std::time::Duration::from_millis(200), ..Options::default() };
+    let store = Store::new(FileBackend::on(Arc::new(life.clone()), folder.join("store")), options);
+    let session = block_on(store.load(&"s".parse().unwrap())).unwrap();
+    let session = session.unwrap_or_else(|| {
+        block_on(store.create(NewSession::at(folder.join("project")).id("s".parse().unwrap()))).unwrap()
+    });
+    (store, session)
+}
+
+fn checkpoints(session: &Session, folder: &Path, life: &Mortal) -> rethread_checkpoint::Result<Checkpointer> {
+    let mut settings = Settings::default();
+    settings.hands = Arc::new(life.clone());
+    block_on(Checkpointer::open(session, &folder.join("project"), settings))
+}
+
+impl Scene {
+    fn new() -> Self {
+        let folder = base();
+        let root = folder.path().join("project");
+        let write = |path: &str, content: &str| {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), content).unwrap();
+        };
+        for path in ["changed", "removed", "deep/er/changed", "swapped/inner", "becomes-folder", "untouched"]
+        {
+            write(path, &format!("{path} before\n"));
+        }
+        symlink("changed", root.join("link")).unwrap();
+        set_mode(&root.join("changed"), 0o755);
+        let life = Mortal::new(Death::Never);
+        let (store, session) = open(folder.path(), &life);
+        let checkpoints = checkpoints(&session, folder.path(), &life).unwrap();
+        block_on(checkpoints.tree(Moment::of(id("m1")), Window::Idle)).unwrap();
+        let before = picture(&root);
+        write("changed", "changed after\n");
+        set_mode(&root.join("changed"), 0o600);
+        fs::remove_file(root.join("removed")).unwrap();
+        write("deep/er/changed", "after\n");
+        write("made/deep/file", "made\n");
+        fs::remove_dir_all(root.join("swapped")).unwrap();
+        write("swapped", "a file now\n");
+        fs::remove_file(root.join("becomes-folder")).unwrap();
+        write("becomes-folder/file", "in a folder now\n");
+        fs::remove_file(root.join("link")).unwrap();
+        symlink("elsewhere", root.join("link")).unwrap();
+        block_on(checkpoints.tree(Moment::of(id("m1")).tool("t1"), Window::Tools)).unwrap();
+        store.close().unwrap();
+        let after = picture(&root);
+        Self { folder, before, after }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Rewinds with a machine that dies. Returns whether it did.
+fn rewind(folder: &Path, life: &Mortal, death: Death) -> bool {
+    let (store, session) = open(folder, life);
+    let checkpoints = checkpoints(&session, folder, life).unwrap();
+    life.set(death);
+    let done = block_on(async {
+        let plan = checkpoints.plan(&Point::At(id("m1")), &Choices::default()).await?;
+        checkpoints.apply(&plan).await
+    });
+    let died = life.is_dead() || (matches!(death, Death::Fails(..)) && done.is_err());
+    assert!(died || done.is_ok(), "{done:?}");
+    // What still waits is lost with the machine.
+    let _ = store.close();
+    died
+}
+
+fn recover(folder: &Path, life: &Mortal) -> rethread_checkpoint::Result<()> {
+    let (store, session) = open(folder, life);
+    let done = checkpoints(&session, folder, life).map(drop);
+    // What still waits is lost with the machine.
+    let _ = store.close();
+    done
+}
+
+/// Checks that every path is before or after, and that what is there can be undone or done again.
+fn check(scene: &Scene, told: &str) {
+    let folder = scene.path();
+    let life = Mortal::new(Death::Never);
+    recover(folder, &life).unwrap_or_else(|error| panic!("{told}: it cannot be recovered: {error:?}"));
+    let root = folder.join("project");
+    let (before, after) = (&scene.before, &scene.after);
+    let found = picture(&root);
+    assert!(
+        found == *before || found == *after,
+        "{told}: half of it: {:?}",
+        differences(&found, before, after)
+    );
+    // Whatever it was, the next rewind works, and its undo too.
+    let (store, session) = open(folder, &life);
+    let checkpoints = checkpoints(&session, folder, &life).unwrap();
+    let rewound = block_on(async {
+        let plan = checkpoints.plan(&Point::At(id("m1")), &Choices::default()).await?;
+        checkpoints.apply(&plan).await
+    });
+    let rewound = rewound.unwrap_or_else(|error| panic!("{told}: {error}"));
+    assert_eq!(picture(&root), *before, "{told}");
+    if let Some(receipt) = rewound.receipt {
+        let plan = block_on(checkpoints.plan(&Point::Undo(receipt), &Choices::default())).unwrap();
+        block_on(checkpoints.apply(&plan)).unwrap();
+        assert_eq!(picture(&root), *after, "{told}");
+    }
+    store.close().unwrap();
+}
+
+/// Says of each path that differs whether it is as before, as after, or neither.
+fn differences(found: &Picture, before: &Picture, after: &Picture) -> Vec<(PathBuf, bool, bool)> {
+    let all: std::collections::BTreeSet<&PathBuf> =
+        found.keys().chain(before.keys()).chain(after.keys()).collect();
+    let is = |path: &PathBuf, picture: &Picture| found.get(path) == picture.get(path);
+    let told = all.into_iter().map(|path| (path.clone(), is(path, before), is(path, after)));
+    told.filter(|(_, before, after)| !(*before && *after)).collect()
+}
+
+#[test]
+fn r7_a_crash_at_every_call_of_a_rewind_ends_before_or_after() {
+    for death in [Death::Before as fn(usize) -> Death, Death::After] {
+        for call in 0.. {
+            let scene = Scene::new();
+            let died = rewind(scene.path(), &Mortal::new(Death::Never), death(call));
+            check(&scene, &format!("{:?}", death(call)));
+            if !died {
+                assert!(call > 40, "a rewind makes more calls than {call}");
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn r7_a_crash_at_every_call_of_a_recovery_ends_before_or_after() {
+    let mut recoveries = 0;
+    for call in (0..).step_by(4) {
+        for second in (call % 3..).step_by(3) {
+            let scene = Scene::new();
+            if !rewind(scene.path(), &Mortal::new(Death::Never), Death::After(call)) {
+                assert!(recoveries > 100, "{recoveries}");
+                return;
+            }
+            let life = Mortal::new(Death::After(second));
+            let _ = recover(scene.path(), &life);
+            recoveries += 1;
+            check(&scene, &format!("died at {call}, and again at {second}"));
+            if !life.is_dead() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn r4_an_error_at_any_call_of_a_rewind_leaves_everything_before_or_after() {
+    for error in [5, 28, 30, 13] {
+        let mut fine = 0;
+        for call in (error as usize % 2..).step_by(2) {
+            let scene = Scene::new();
+            let life = Mortal::new(Death::Never);
+            rewind(scene.path(), &life, Death::Fails(call, error));
+            check(&scene, &format!("call {call} fails with {error}"));
+            if life.calls() <= call {
+                fine += 1;
+            }
+            if fine > 1 {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn r7_new_contents_are_durable_before_they_take_their_place() {
+    let scene = Scene::new();
+    let life = Mortal::new(Death::Never);
+    rewind(scene.path(), &life, Death::Never);
+    let done = life.done();
+    let at = |what: &str| done.iter().position(|done| done.starts_with(what)).unwrap();
+    let last = |what: &[&str]| done.iter().rposition(|done| what.contains(done)).unwrap();
+    let synced = at("sync");
+    assert!(
+        done[..synced].iter().all(|done| ["make_file", "write", "set_mode", "make_link"].contains(done)),
+        "{done:?}"
+    );
+    assert!(last(&["sync", "sync_all"]) > last(&["exchange", "rename", "remove", "make_folder"]), "{done:?}");
+}

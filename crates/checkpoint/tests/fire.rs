@@ -1,0 +1,4 @@
+//! What `make torture` runs for long.
+
+mod hostile;
+mod random_trees;

@@ -1,0 +1,162 @@
+#![expect(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::kit::{Home, Said};
+
+/// A home with a session that works in the folder `work`.
+fn home() -> Home {
+    let home = Home::new();
+    fs::create_dir(home.path().join("work")).unwrap();
+    home.answer(&["new", "--id", "s", "--cwd", "work"]);
+    home
+}
+
+fn write(home: &Home, path: &str, content: &str) {
+    fs::write(home.path().join("work").join(path), content).unwrap();
+}
+
+fn read(home: &Home, path: &str) -> Option<String> {
+    fs::read_to_string(home.path().join("work").join(path)).ok()
+}
+
+#[test]
+fn files_go_back_to_a_message_and_forward_again() {
+    let home = home();
+    write(&home, "a", "old\n");
+    assert_eq!(
+        home.answer(&["checkpoint", "s", "--message", "m1", "--id", "c1", "work/a", "work/b"]),
+        "c1\n"
+    );
+    write(&home, "a", "new\n");
+    write(&home, "b", "made\n");
+    home.answer(&["checkpoint", "s", "--message", "m1", "--after", "work/a", "work/b"]);
+    let dry = home.run(&["rewind", "s", "--to", "m1", "--dry-run"]);
+    let told = "Would restore 1 path, remove 1 path: 1 line added, 2 removed.\nRun again without --dry-run to apply.\n";
+    assert_eq!(dry, Said { code: 0, out: "  M  a\n  D  b\n".into(), err: told.into() });
+    assert_eq!(read(&home, "a").unwrap(), "new\n");
+
+    let rewound: Value =
+        serde_json::from_str(&home.answer(&["rewind", "s", "--to", "c1", "--json"])).unwrap();
+    assert_eq!((read(&home, "a").unwrap(), read(&home, "b")), ("old\n".into(), None));
+    assert_eq!(
+        (&rewound["canRewind"], &rewound["insertions"], &rewound["deletions"]),
+        (&true.into(), &1.into(), &2.into())
+    );
+    assert_eq!(rewound["filesChanged"].as_array().unwrap().len(), 2);
+    let undone = home.run(&["rewind", "--undo", rewound["receipt"].as_str().unwrap()]);
+    assert_eq!(undone.code, 0, "{}", undone.err);
+    assert_eq!((read(&home, "a").unwrap(), read(&home, "b").unwrap()), ("new\n".into(), "made\n".into()));
+}
+
+#[test]
+fn what_a_shell_command_did_goes_back_and_a_persons_edit_does_not() {
+    let home = home();
+    write(&home, "a", "old\n");
+    home.answer(&["checkpoint", "s", "--tree", "--message", "m1"]);
+    write(&home, "a", "new\n");
+    write(&home, "made", "made\n");
+    home.answer(&["checkpoint", "s", "--tree", "--after", "--message", "m1", "--tool", "bash"]);
+    write(&home, "a", "a person's\n");
+    let refused = home.run(&["rewind", "s", "--to", "m1"]);
+    assert_eq!(
+        (refused.code, refused.out.as_str()),
+        (1, "  D  made\n  !  a  it is not as the agent left it\n")
+    );
+    let told = "error: nothing was changed: a: it is not as the agent left it\n\
+        hint: `rethread rewind s --to m1 --force a` overwrites, and `--leave` instead of `--force` leaves out\n";
+    assert_eq!(refused.err, told);
+    assert_eq!(home.run(&["rewind", "s", "--to", "m1", "--leave", "work/a"]).code, 0);
+    assert_eq!((read(&home, "a").unwrap(), read(&home, "made")), ("a person's\n".into(), None));
+}
+
+#[test]
+fn checkpoints_are_listed_for_people_and_for_programs() {
+    let home = home();
+    let none = home.run(&["checkpoints", "s"]);
+    assert_eq!(none, Said::told("Session s has no checkpoints beneath HOME/work.\n"));
+    home.answer(&["checkpoint", "s", "--message", "m1", "--id", "c1", "work/a", "work/b"]);
+    assert_eq!(home.answer(&["checkpoints", "s"]), "c1   now  before   m1  a and 1 more path\n");
+    let record: Value = serde_json::from_str(&home.answer(&["checkpoints", "s", "--json"])).unwrap();
+    assert_eq!((&record["id"], &record["changes"][0]["before"]["absent"]), (&"c1".into(), &true.into()));
+}
+
+#[test]
+fn a_diff_shows_what_changed_since() {
+    let home = home();
+    write(&home, "a", "1\n2\n");
+    home.answer(&["checkpoint", "s", "--id", "c1", "work/a"]);
+    write(&home, "a", "1\nx\n");
+    assert_eq!(home.answer(&["diff", "s", "--to", "c1"]), "--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n 1\n-2\n+x\n");
+}
+
+#[test]
+fn what_cannot_be_done_is_said_with_what_to_type_next() {
+    let home = home();
+    let unknown = "`rethread checkpoints s` shows what there is";
+    assert_eq!(
+        home.run(&["rewind", "s", "--to", "no"]),
+        Said::error(1, "session s has no checkpoint no", unknown)
+    );
+    let json: Value = serde_json::from_str(&home.run(&["rewind", "s", "--to", "no", "--json"]).out).unwrap();
+    assert_eq!(
+        (&json["canRewind"], &json["error"]),
+        (&false.into(), &"session s has no checkpoint no".into())
+    );
+    let outside = home.run(&["checkpoint", "s", "/etc/hostname"]);
+    assert_eq!(outside.code, 1);
+    assert!(
+        outside.err.contains("warning: not captured: \"/etc/hostname\" is not beneath the root"),
+        "{}",
+        outside.err
+    );
+    assert_eq!(home.run(&["checkpoint", "s"]).code, 2);
+    assert_eq!(home.run(&["rewind", "s"]).code, 2);
+    home.answer(&["checkpoint", "s", "--id", "c1", "work/a"]);
+    let taken = home.run(&["checkpoint", "s", "--id", "c1", "work/a"]);
+    assert_eq!(taken, Said::error(1, "checkpoint c1 is there already", "`--id` names another one"));
+}
+
+#[test]
+fn checkpoints_can_be_switched_off() {
+    let mut home = home();
+    home.set([("RETHREAD_CHECKPOINTS", "off")]);
+    let off = home.run(&["checkpoint", "s", "work/a"]);
+    assert_eq!((off.code, off.out.as_str()), (1, ""));
+    let rewind: Value =
+        serde_json::from_str(&home.run(&["rewind", "s", "--to", "m1", "--json"]).out).unwrap();
+    assert_eq!(rewind["canRewind"], false);
+    assert!(!home.store().join("blobs").is_dir());
+}
+
+#[test]
+fn disk_use_is_shown() {
+    let home = home();
+    write(&home, "a", &"x".repeat(5000));
+    home.answer(&["checkpoint", "s", "work/a"]);
+    let lines = home.answer(&["du", "--json"]);
+    let of = |what: &str| {
+        let line = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        line.into_iter().find(|line| line["what"] == what).unwrap()["bytes"].as_u64().unwrap()
+    };
+    assert_eq!(of("contents"), 5000);
+    assert!(of("all") > 5000 && of("checkpoints") > 100);
+}
+
+#[test]
+fn old_checkpoints_are_given_up_when_asked_for_and_never_a_pinned_one() {
+    let home = home();
+    for number in 0..4 {
+        write(&home, "a", &format!("{number}\n"));
+        home.answer(&["checkpoint", "s", "--id", &format!("c{number}"), "work/a"]);
+    }
+    home.answer(&["checkpoint", "s", "--pin", "c2"]);
+    let gc = |rest: &[&str]| home.run(&[&["gc", "--checkpoints-keep", "1"], rest].concat());
+    assert_eq!(gc(&["--dry-run"]), Said::told("Would clear away 2 checkpoints.\n"));
+    assert_eq!(gc(&[]), Said::told("Cleared away 2 checkpoints.\n"));
+    assert_eq!(home.run(&["rewind", "s", "--to", "c1"]).code, 1);
+    assert_eq!(home.run(&["rewind", "s", "--to", "c2"]).code, 0);
+    assert_eq!(read(&home, "a").unwrap(), "2\n");
+}
