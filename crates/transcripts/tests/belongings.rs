@@ -2,17 +2,19 @@
 
 use std::fs;
 
-use rethread_testkit::{Fixture, cannot};
+use rethread_testkit::{Fixture, not_in_this_version};
 use rethread_transcripts::{ClaudeFolder, FileDifference, Subagent, Transcript};
 
 use crate::projection::{Said, of_chain};
 
 #[test]
 fn a_subagent_has_a_transcript_of_its_own() {
-    let Some(fixture) = Fixture::named("foreground_agent") else { return cannot("there is no such fixture") };
+    let Some(fixture) = Fixture::named("foreground_agent") else {
+        return not_in_this_version("there is no such fixture");
+    };
     let subagents = Subagent::all_of(&fixture.transcript());
     if subagents.is_empty() {
-        return cannot("this version of Claude Code keeps subagents in the main transcript");
+        return not_in_this_version("this version of Claude Code keeps subagents in the main transcript");
     }
     assert_eq!(subagents.len(), 1);
     assert_eq!(subagents[0].description.as_deref(), Some("Look"));
@@ -25,7 +27,9 @@ fn a_subagent_has_a_transcript_of_its_own() {
 
 #[test]
 fn a_large_output_is_found_beside_the_transcript() {
-    let Some(fixture) = Fixture::named("large_output") else { return cannot("there is no such fixture") };
+    let Some(fixture) = Fixture::named("large_output") else {
+        return not_in_this_version("there is no such fixture");
+    };
     let transcript = Transcript::open(fixture.transcript()).unwrap();
     let chain = transcript.active();
     let mut reader = transcript.read(&chain);
@@ -34,7 +38,7 @@ fn a_large_output_is_found_beside_the_transcript() {
         found.extend(transcript.persisted_output(&entry.unwrap()));
     }
     if found.is_empty() {
-        return cannot("this version of Claude Code keeps large outputs in the transcript");
+        return not_in_this_version("this version of Claude Code keeps large outputs in the transcript");
     }
     let expected: String = (1..=20_000).map(|number| format!("{number}\n")).collect();
     assert_eq!(found.len(), 1);
@@ -44,7 +48,9 @@ fn a_large_output_is_found_beside_the_transcript() {
 
 #[test]
 fn a_checkpoint_holds_what_files_were_before_its_prompt() {
-    let Some(fixture) = Fixture::named("checkpointed") else { return cannot("there is no such fixture") };
+    let Some(fixture) = Fixture::named("checkpointed") else {
+        return not_in_this_version("there is no such fixture");
+    };
     let checkpoints = ClaudeFolder::new(&fixture.config).checkpoints(&fixture.session).unwrap();
     let prompts: Vec<&str> = checkpoints.iter().map(|checkpoint| checkpoint.message_uuid.as_str()).collect();
     assert_eq!(prompts, ["ffffffff-0000-4000-8000-000000000001", "ffffffff-0000-4000-8000-000000000002"]);

@@ -269,7 +269,7 @@ const STRANGER: &str = "12345678-1234-4234-8234-123456789012";
 fn a_damaged_transcript_is_read_as_the_cli_reads_it_or_better() {
     // Older versions read damaged files in other ways, and nobody can resume a session in all of them at once.
     if Program::find().is_none_or(|program| !program.is_at_least("2.1.300")) {
-        return rethread_testkit::cannot("damage is compared with a current Claude Code only");
+        return rethread_testkit::not_in_this_version("damage is compared with a current Claude Code only");
     }
     Fixture::all();
     let (one, other) = DAMAGES.split_at(DAMAGES.len() / 2);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rethread_testkit::{Fixture, Home, Prompt, Reply, cannot};
+use rethread_testkit::{Fixture, Home, Prompt, Reply, cannot, not_in_this_version};
 use rethread_transcripts::{ClaudeFolder, Directory, Health, ListOptions, Session, folder_name};
 use serde_json::json;
 
@@ -53,7 +53,9 @@ fn folders_are_named_as_the_cli_names_them() {
 
 #[test]
 fn a_worktree_is_listed_with_its_repository() {
-    let Some(fixture) = Fixture::named("worktree") else { return cannot("there is no such fixture") };
+    let Some(fixture) = Fixture::named("worktree") else {
+        return not_in_this_version("there is no such fixture");
+    };
     let sessions = list(&fixture.config);
     let project = fixture.home.project();
     assert_eq!(sessions.len(), 2);
@@ -66,7 +68,9 @@ fn a_worktree_is_listed_with_its_repository() {
 
 #[test]
 fn a_fork_and_its_origin_know_each_other() {
-    let Some(fixture) = Fixture::named("forked") else { return cannot("there is no such fixture") };
+    let Some(fixture) = Fixture::named("forked") else {
+        return not_in_this_version("there is no such fixture");
+    };
     let sessions = list(&fixture.config);
     let origin = sessions.iter().find(|session| session.session_id != fixture.session).unwrap();
     let fork = one(&sessions, &fixture.session);
@@ -78,7 +82,7 @@ fn a_fork_and_its_origin_know_each_other() {
 fn a_session_is_live_as_long_as_its_process_and_no_longer() {
     let Some(home) = Home::new() else { return cannot("Claude Code cannot be installed") };
     if !home.program().is_at_least("2.1.100") {
-        return cannot("this version of Claude Code has no register of processes");
+        return not_in_this_version("this version of Claude Code has no register of processes");
     }
     let id = "33333333-3333-4333-8333-333333333333";
     let prompt = Prompt::new("Wait").reply(Reply::text("never").hanging());
