@@ -7,13 +7,14 @@
 mod compose;
 mod head;
 mod operation;
+mod pool;
 mod queue;
 mod state;
 mod unheard;
 mod worker;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,7 @@ use event_listener::{Event as Signal, listener};
 
 pub(crate) use self::head::Lane;
 pub(crate) use self::operation::{Change, Draft, Operation, Patience};
+use self::pool::Shared;
 use self::queue::{Job, Queue};
 use self::state::{State, trouble};
 pub(crate) use self::unheard::Unheard;
@@ -31,8 +33,6 @@ use crate::health::{Event, Health};
 use crate::id::SessionId;
 use crate::ticket::{Ack, Ticket};
 
-/// How long a thread that has just written stays awake.
-const AWAKE: Duration = Duration::from_micros(60);
 /// How long a reader waits for what its own store has accepted.
 const SETTLE_WITHIN: Duration = Duration::from_secs(2);
 
@@ -61,21 +61,6 @@ pub(crate) struct Writer {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     closed: Mutex<Option<Result<()>>>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    backend: Arc<dyn Backend>,
-    durability: Durability,
-    limits: Limits,
-    state: Mutex<State>,
-    /// There is work.
-    work: Condvar,
-    /// How many operations were ever accepted.
-    accepted: AtomicUsize,
-    /// There is room in a queue.
-    room: Signal,
-    unheard: Arc<Unheard>,
 }
 
 impl Writer {
@@ -375,13 +360,6 @@ impl Drop for Writer {
     }
 }
 
-/// What to tell those whose operations were done, or could not be.
-#[derive(Debug)]
-struct Answers {
-    log: LogKey,
-    answers: Vec<(Operation, Result<Ack>)>,
-}
-
 /// Who does the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hands {
@@ -405,223 +383,5 @@ impl Request {
         let (reply, ticket) = Ticket::new(log, unheard);
         let Request { drafts, lane, nonce, patience } = self;
         (Operation { drafts, lane, nonce, patience, reply: Some(reply) }, ticket)
-    }
-}
-
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn run(&self) {
-        let mut back = None;
-        loop {
-            let mut state = self.state();
-            let (log, job) = loop {
-                if let Some(awaited) = back.take()
-                    && !state.awake
-                {
-                    // Whoever just got an answer may be back before a sleeper could be woken.
-                    state = self.stay_awake(state, awaited);
-                }
-                if let Some(job) = state.next_job() {
-                    break job;
-                }
-                if state.ending {
-                    state.threads -= 1;
-                    return;
-                }
-                let pause = state.next_alarm().map_or(Duration::from_secs(3600), |at| {
-                    at.saturating_duration_since(Instant::now()).max(Duration::from_micros(100))
-                });
-                state.idle_threads += 1;
-                let waited = self.work.wait_timeout(state, pause);
-                state = waited.map(|(state, _)| state).unwrap_or_else(|poisoned| poisoned.into_inner().0);
-                state.idle_threads -= 1;
-            };
-            // This thread may be gone for long: others must look after what is ready, and after what a clock matters to.
-            let others = !state.ready.is_empty() || state.watched.iter().any(|watched| *watched != log);
-            if others && state.idle_threads > 0 {
-                self.work.notify_one();
-            }
-            drop(state);
-            if let Some(answers) = self.work_safely(&log, job) {
-                // One sync for all who come back costs as much as one for the first of them.
-                let together = self.durability == Durability::Synced;
-                let others = if together { answers.answers.len() } else { 1 };
-                back = Some(self.accepted.load(Ordering::Acquire) + others);
-                self.answer(answers);
-            }
-        }
-    }
-
-    /// A backend that panics takes its batch with it, whose tickets say so; the log must not stay owned.
-    fn work_safely(&self, log: &LogKey, job: Job) -> Option<Answers> {
-        let work = std::panic::AssertUnwindSafe(|| self.work_on(log, job));
-        let done = std::panic::catch_unwind(work).ok();
-        if done.is_none() {
-            self.released(log);
-        }
-        done
-    }
-
-    /// The same on a thread that does nothing else. Returns whether a clock matters to the log that did not before.
-    fn work_on_watched(&self, log: &LogKey, job: Job) -> bool {
-        let before = self.state().watched.contains(log);
-        if let Some(answers) = self.work_safely(log, job) {
-            self.answer(answers);
-        }
-        !before && self.state().watched.contains(log)
-    }
-
-    fn released(&self, log: &LogKey) {
-        let mut state = self.state();
-        let before = state.queues.get(log).map_or(0, |queue| queue.records);
-        if let Some(queue) = state.queues.get_mut(log) {
-            queue.owned = false;
-            queue.head = None;
-        }
-        state.recount(log);
-        let records = before - state.queues.get(log).map_or(0, |queue| queue.records).min(before);
-        self.unheard.keep(log, Error::Abandoned { log: log.clone(), records });
-        state.make_ready(log);
-        drop(state);
-        self.room.notify(usize::MAX);
-    }
-
-    fn run_once(&self) {
-        while let Some((log, job)) = { self.state().next_job() } {
-            self.answer(self.work_on(&log, job));
-        }
-    }
-
-    fn work_on(&self, log: &LogKey, job: Job) -> Answers {
-        match job {
-            Job::Sync => {
-                let done = pollster::block_on(self.backend.settle(log));
-                self.synced(log, done);
-                Answers { log: log.clone(), answers: Vec::new() }
-            }
-            Job::Write { head, batch, unsynced } => {
-                let work = worker::write(&*self.backend, log, head, batch, self.durability, unsynced);
-                self.written(log, pollster::block_on(work))
-            }
-        }
-    }
-
-    /// Waits a moment without sleeping until so many operations were accepted.
-    fn stay_awake<'a>(&'a self, mut state: MutexGuard<'a, State>, awaited: usize) -> MutexGuard<'a, State> {
-        if state.ready.len() > 1 || (self.durability != Durability::Synced && !state.ready.is_empty()) {
-            return state;
-        }
-        state.awake = true;
-        drop(state);
-        let (mut begun, mut seen) = (Instant::now(), self.accepted.load(Ordering::Acquire));
-        while seen < awaited && begun.elapsed() < AWAKE {
-            std::hint::spin_loop();
-            let now = self.accepted.load(Ordering::Acquire);
-            if now != seen {
-                (begun, seen) = (Instant::now(), now);
-            }
-        }
-        let mut state = self.state();
-        state.awake = false;
-        state
-    }
-
-    fn synced(&self, log: &LogKey, done: Result<()>) {
-        let mut state = self.state();
-        let Some(queue) = state.queues.get_mut(log) else {
-            return;
-        };
-        queue.owned = false;
-        match done {
-            Ok(()) => {
-                queue.unsynced = None;
-                if let Some(head) = &mut queue.head {
-                    head.settled = head.next;
-                }
-                state.recovered(log);
-            }
-            Err(error) => state.failed(log, error),
-        }
-        state.watch(log);
-        state.make_ready(log);
-    }
-
-    /// Keeps the books. Returns what to tell whom.
-    fn written(&self, log: &LogKey, outcome: worker::Outcome) -> Answers {
-        let answers = Answers { log: log.clone(), answers: outcome.answers };
-        let mut state = self.state();
-        if outcome.wrote && log.name == LogName::Messages {
-            state.touched.insert(log.session.clone());
-        }
-        for damage in outcome.found {
-            state.tell(Event::SetAside(log.clone(), damage));
-        }
-        let Some(queue) = state.queues.get_mut(log) else {
-            return answers;
-        };
-        queue.owned = false;
-        queue.head = outcome.head;
-        queue.unsynced = match (outcome.unsynced, queue.unsynced) {
-            (true, since) => Some(since.unwrap_or_else(Instant::now)),
-            (false, _) => None,
-        };
-        for operation in outcome.postponed.into_iter().rev() {
-            queue.waiting.push_front(operation);
-        }
-        match outcome.retry {
-            None => state.recovered(log),
-            Some((batch, error)) => {
-                queue.stuck = Some(batch);
-                state.failed(log, error);
-            }
-        }
-        state.recount(log);
-        state.watch(log);
-        state.make_ready(log);
-        state.forget_idle();
-        drop(state);
-        self.room.notify(usize::MAX);
-        answers
-    }
-
-    /// Tells everybody how it went; an error that nobody hears is kept.
-    fn answer(&self, Answers { log, answers }: Answers) {
-        for (mut operation, answer) in answers {
-            let error = answer.as_ref().err().cloned();
-            if let (false, Some(error)) = (operation.tell(answer), error) {
-                self.state().tell(Event::Abandoned(log.clone(), error.clone()));
-                self.unheard.keep(&log, error);
-            }
-        }
-    }
-
-    /// Gives up what could not be written, and lets the threads end.
-    fn abandon(&self) -> Option<Error> {
-        let mut state = self.state();
-        state.ending = true;
-        let mut first = None;
-        let logs: Vec<LogKey> = state.queues.keys().cloned().collect();
-        for log in logs {
-            let Some(queue) = state.queues.get_mut(&log) else {
-                continue;
-            };
-            let stuck = queue.stuck.take().map(|batch| batch.operations).unwrap_or_default();
-            let operations: Vec<Operation> = stuck.into_iter().chain(queue.waiting.drain(..)).collect();
-            let records = operations.iter().filter(|operation| !operation.is_barrier()).count();
-            let records = if queue.owned { queue.records } else { records };
-            if records > 0 || queue.unsynced.is_some() {
-                let error = match queue.trouble() {
-                    Some(failing) => failing.error.clone(),
-                    None => Error::Abandoned { log: log.clone(), records },
-                };
-                operations.into_iter().for_each(|operation| operation.fail(&error));
-                state.tell(Event::Abandoned(log, error.clone()));
-                first.get_or_insert(error);
-            }
-        }
-        first
     }
 }
