@@ -198,7 +198,8 @@ impl Store {
     async fn read_grown(&self, session: &SessionId, cached: Option<Fold>) -> Result<Fold> {
         let backend = &*self.inner.backend;
         let listed = Fold::listed(backend, session).await?;
-        let newest = [cached, listed].into_iter().flatten().max_by_key(|fold| fold.next);
+        // Of two that reach as far, the last one counts: only the cache is made anew by a repair.
+        let newest = [listed, cached].into_iter().flatten().max_by_key(|fold| fold.next);
         let before = newest.as_ref().map_or(0, |fold| fold.next);
         let fold = Fold::load_from(backend, session, newest).await?;
         if fold.next > before.saturating_add(GROWN) {

@@ -299,7 +299,9 @@ impl Store {
 
     /// Writes a session's cached metadata from its log alone.
     pub(crate) async fn rebuild_metadata(&self, id: &SessionId) -> Result<()> {
-        self.inner.backend.remove(&Target::Document(Key::metadata(id))).await?;
+        for derived in [Key::metadata(id), Key::listed(id)] {
+            self.inner.backend.remove(&Target::Document(derived)).await?;
+        }
         self.cache_metadata(id).await.map(drop)
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rethread_store::{FileBackend, Filter, Metadata, Options, Store};
+use rethread_store::{FileBackend, Filter, Metadata, Mode, Options, Store};
 
 use crate::faulty_disk::FaultyDisk;
 use crate::kit::{Home, conversation, message, run, session_id};
@@ -117,4 +117,23 @@ fn pages_of_a_listing_follow_each_other_without_a_gap() {
         }
     }
     assert_eq!(pages, all);
+}
+
+#[test]
+fn what_a_listing_remembers_of_a_growing_log_does_not_outlive_a_repair() {
+    let home = Home::new();
+    let writer = home.open();
+    let session = conversation(&writer, "s", 50);
+    assert_eq!(list(&home.open())[0].message_count, 50);
+    let remembered = home.session_folder(session.id()).join("listed.json");
+    assert!(remembered.exists(), "a writer that was not closed has left no metadata");
+    let log = std::fs::read(home.log(session.id())).unwrap();
+    let kept = log.split_inclusive(|byte| *byte == b'\n').enumerate().filter(|(line, _)| *line != 20);
+    let damaged: Vec<u8> = kept.flat_map(|(_, line)| line.to_vec()).collect();
+    std::fs::write(home.log(session.id()), damaged).unwrap();
+
+    run(home.open().repair(session.id(), Mode::Apply)).unwrap();
+
+    assert!(!remembered.exists());
+    assert_eq!(list(&home.open())[0].entry_count, 49);
 }
