@@ -126,7 +126,7 @@ fn what_a_listing_remembers_of_a_growing_log_does_not_outlive_a_repair() {
     let session = conversation(&writer, "s", 50);
     assert_eq!(list(&home.open())[0].message_count, 50);
     let remembered = home.session_folder(session.id()).join("listed.json");
-    assert!(remembered.exists(), "a writer that was not closed has left no metadata");
+    assert!(remembered.try_exists().unwrap(), "a writer that was not closed has left no metadata");
     let log = std::fs::read(home.log(session.id())).unwrap();
     let kept = log.split_inclusive(|byte| *byte == b'\n').enumerate().filter(|(line, _)| *line != 20);
     let damaged: Vec<u8> = kept.flat_map(|(_, line)| line.to_vec()).collect();
@@ -134,6 +134,6 @@ fn what_a_listing_remembers_of_a_growing_log_does_not_outlive_a_repair() {
 
     run(home.open().repair(session.id(), Mode::Apply)).unwrap();
 
-    assert!(!remembered.exists());
+    assert!(!remembered.try_exists().unwrap());
     assert_eq!(list(&home.open())[0].entry_count, 49);
 }
