@@ -159,6 +159,10 @@ impl Context {
             Error::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
                 "`--store PATH` names a place that you may use".into()
             }
+            // EIO: the one error by which a disk says that it is failing; no kind of the standard library names it.
+            Error::Io { source, .. } if source.raw_os_error() == Some(5) => {
+                "the disk reports a failure: see the system's log, and make a copy of the store first".into()
+            }
             Error::NewerFormat { .. } => {
                 "update rethread: a newer version of it has written to this store".into()
             }

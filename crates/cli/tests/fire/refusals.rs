@@ -10,7 +10,7 @@ use super::appender::{Appender, Pace};
 use super::effort::Effort;
 use super::ledger::Run;
 use super::side_by_side::side_by_side;
-use super::strace::everything_in;
+use super::strace::{self, everything_in};
 use super::template::Template;
 use super::world::{Outcome, Verb, World};
 use crate::kit::{Home, cannot};
@@ -57,6 +57,20 @@ fn too_few_open_files_are_one_clear_error_and_nothing_is_lost() {
         tried(&home, &mut world, SCRIPT[number % SCRIPT.len()], command, &limit);
         goes_on(&home, &mut world, |words| home.command(words));
     });
+}
+
+#[test]
+fn a_disk_that_fails_before_anything_was_written_is_one_clear_error_with_a_hint() {
+    if !strace::works() {
+        return;
+    }
+    let home = Home::new();
+    home.answer(&["new", "--id", "s"]);
+    let log = home.store().join("sessions/s/messages.jsonl");
+    let command = strace::through(&home, "openat:error=EIO", "/dev/null", &[log], &["append", "s"]);
+    let ended = Appender::start(command, Run::new("r", [100]), Pace::Flood).end();
+    assert_eq!((ended.code, ended.run.acknowledged.len()), (Some(1), 0), "{}", ended.err);
+    assert!(ended.err.contains("Input/output error\nhint: the disk reports a failure"), "{}", ended.err);
 }
 
 #[test]
