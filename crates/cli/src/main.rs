@@ -7,6 +7,7 @@ mod context;
 mod conversation;
 mod failure;
 mod files;
+mod keeper_place;
 mod named;
 mod native;
 mod patience;
@@ -23,8 +24,8 @@ use clap::Parser as _;
 use crate::args::{Args, Verb};
 use crate::commands::{
     Append, Archive, Checkpoint, Checkpoints, Completions, Delete, Diff, Doctor, Du, Export, Fork, Gc,
-    Import, List, Materialize, New, Purge, Rename, Repair, Restore, Resume, Rewind, Show, Tag, Tail, Tour,
-    Verify,
+    Import, List, Logs, Materialize, New, Open, Purge, Rename, Repair, Restore, Resume, Rewind, Serve, Show,
+    Status, Stop, Tag, Tail, Tour, Verify,
 };
 use crate::context::Context;
 use crate::failure::{Done, Failure};
@@ -87,6 +88,11 @@ fn dispatch(verb: Verb, context: &Context, ui: &mut Ui) -> Result<Done, Failure>
         Verb::Rename(typed) => Rename::from(typed).run(context, ui),
         Verb::Tag(typed) => Tag::from(typed).run(context, ui),
         Verb::Doctor(typed) => Doctor::from(typed).run(context, ui),
+        Verb::Serve(typed) => Serve::from(typed).run(context, ui),
+        Verb::Open(typed) => Open::from(typed).run(context, ui),
+        Verb::Status(typed) => Status::from(typed).run(context, ui),
+        Verb::Stop(typed) => Stop::from(typed).run(context, ui),
+        Verb::Logs(typed) => Logs::from(typed).run(context, ui),
         Verb::Tour(_) | Verb::Completions(_) => unreachable!("these need no store and were run before"),
     }
 }

@@ -80,6 +80,11 @@ impl Native {
         Ok(data.join("rethread-native-trash"))
     }
 
+    /// Returns where to keep what was learnt of transcripts.
+    pub(crate) fn cache(&self) -> Option<PathBuf> {
+        self.cache.as_deref().map(|cache| cache.join("rethread").join("keeper"))
+    }
+
     fn index(&self) -> Option<PathBuf> {
         let folder = self.claude.as_ref()?.path();
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());

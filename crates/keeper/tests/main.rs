@@ -1,0 +1,6 @@
+//! The keeper over its real sockets, on port 0.
+
+mod kit;
+mod reading;
+mod security;
+mod streams;
