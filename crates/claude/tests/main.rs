@@ -1,0 +1,10 @@
+//! The crate against the real CLI, and against agents that misbehave.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod conversation;
+mod files;
+mod hooks;
+mod kit;
+mod options;
+mod permissions;
+mod sessions_on_disk;
