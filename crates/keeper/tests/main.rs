@@ -1,6 +1,7 @@
 //! The keeper over its real sockets, on port 0.
 
 mod kit;
+mod page;
 mod reading;
 mod security;
 mod streams;
