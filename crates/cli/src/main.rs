@@ -34,6 +34,8 @@ use crate::place::Place;
 use crate::ui::Ui;
 
 fn main() -> ExitCode {
+    // Agents that a keeper drives are guarded by this program itself.
+    rethread_claude::guard::init();
     let mut ui = Ui::new();
     let done = match Args::try_parse() {
         Ok(args) => run(args, &mut ui),

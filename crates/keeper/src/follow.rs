@@ -75,6 +75,10 @@ impl Lines {
         let Some(transcript) = transcript else { return };
         match event {
             Event::Removed if agent.is_none() => {
+                // One that is being driven will be there again.
+                if let Some(driver) = self.keeper.drivers.get(&session).filter(|driver| driver.is_busy()) {
+                    return self.keeper.add_pending(&driver.begin());
+                }
                 let key = Key { home: Home::Native, id: session };
                 let news = self.keeper.catalogue_mut().remove(&key);
                 self.keeper.tell(news);

@@ -127,9 +127,9 @@ impl Hub {
         self.moved.subscribe()
     }
 
-    /// Publishes an event that can be asked for again. Returns its number.
-    pub(crate) fn publish(&self, session: &str, kind: &'static str, data: impl Serialize) -> u64 {
-        self.put(session, kind, data, true)
+    /// Publishes an event that can be asked for again.
+    pub(crate) fn publish(&self, session: &str, kind: &'static str, data: impl Serialize) {
+        self.put(session, kind, data, true);
     }
 
     /// Publishes an event of the moment.
@@ -137,7 +137,7 @@ impl Hub {
         self.put(session, kind, data, false);
     }
 
-    fn put(&self, session: &str, kind: &'static str, data: impl Serialize, is_numbered: bool) -> u64 {
+    fn put(&self, session: &str, kind: &'static str, data: impl Serialize, is_numbered: bool) {
         // Most of the work is done before anybody has to wait for the ring.
         let data = serde_json::value::to_raw_value(&data).unwrap_or_default();
         let (subject, ts) = (Subject::new(session, kind), Timestamp::now());
@@ -160,7 +160,6 @@ impl Hub {
         drop(ring);
         self.metrics.events.add(1);
         self.moved.send_replace(index);
-        seq
     }
 
     /// Takes what there is for somebody, up to about so many bytes, and moves their cursor on.
@@ -262,7 +261,7 @@ mod tests {
         for number in 1..=20 {
             match number % 3 {
                 0 => hub.whisper("s", "message.delta", number),
-                _ => drop(hub.publish("s", "message.upsert", number)),
+                _ => hub.publish("s", "message.upsert", number),
             }
         }
         let interest = Interest::of(["session:s"]);

@@ -1,30 +1,30 @@
 //! What all parts of a keeper share.
 
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use jiff::Timestamp;
 use rethread_store::{Filter, Show, Store};
 use rethread_transcripts::{ClaudeFolder, Links, ListOptions};
 use tokio::sync::watch;
 
+use crate::attention::Attentions;
 use crate::audit::Audit;
-use crate::card::{Home, SessionCard, SessionHealth};
-use crate::catalogue::{Catalogue, Key, Known, News};
+use crate::card::{Home, SessionCard};
+use crate::catalogue::{Catalogue, Known, News};
 use crate::claude_files::ClaudeFiles;
 use crate::credentials::{Credentials, hash};
 use crate::defect::Defect;
+use crate::drive::Drivers;
 use crate::error::{Error, Result};
 use crate::failures::Failures;
 use crate::hosts::Hosts;
 use crate::hub::Hub;
-use crate::item::MessageItem;
 use crate::metrics::Metrics;
-use crate::problem::Problem;
 use crate::roots::Roots;
 use crate::settings::Settings;
-use crate::topic::Interest;
 
 /// A mark on sessions of the store that only hold what the keeper adds to a native one.
 pub const COMPANION: &str = "companion";
@@ -47,9 +47,16 @@ pub(crate) struct Keeper {
     pub(crate) native: Option<Native>,
     catalogue: RwLock<Catalogue>,
     /// When the stored sessions were listed last.
-    stored_at: std::sync::Mutex<Option<std::time::Instant>>,
+    stored_at: Mutex<Option<std::time::Instant>>,
     /// True once the keeper is to end.
     pub(crate) ending: watch::Sender<bool>,
+    pub(crate) drivers: Drivers,
+    pub(crate) attention: Attentions,
+    /// Sessions that somebody decided to drive though another program does.
+    taken_over: Mutex<HashSet<String>>,
+    /// Sessions that were begun, by the key of whoever asked: the same key twice is one session.
+    begun: Mutex<HashMap<String, String>>,
+    agent_version: tokio::sync::OnceCell<Option<String>>,
 }
 
 /// Claude Code's folder.
@@ -76,7 +83,8 @@ impl Keeper {
             let folder = ClaudeFolder::new(folder);
             Native { files: ClaudeFiles::new(folder.projects()), folder }
         });
-        Ok(Self {
+        let (attention, lost) = Attentions::open(home)?;
+        let keeper = Self {
             address,
             started_at: Timestamp::now(),
             credentials: Credentials::open(home)?,
@@ -89,10 +97,19 @@ impl Keeper {
             metrics,
             native,
             catalogue: RwLock::default(),
-            stored_at: std::sync::Mutex::default(),
+            stored_at: Mutex::default(),
             ending: watch::Sender::new(false),
+            drivers: Drivers::default(),
+            attention,
+            taken_over: Mutex::default(),
+            begun: Mutex::default(),
+            agent_version: tokio::sync::OnceCell::new(),
             settings,
-        })
+        };
+        for attention in lost {
+            keeper.hub.publish(&attention.shown.session_id, "attention.lost", &attention);
+        }
+        Ok(keeper)
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -105,19 +122,19 @@ impl Keeper {
     }
 
     pub(crate) fn catalogue(&self) -> RwLockReadGuard<'_, Catalogue> {
-        self.catalogue.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.catalogue.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn catalogue_mut(&self) -> RwLockWriteGuard<'_, Catalogue> {
-        self.catalogue.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.catalogue.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells everybody what changed in the list.
     pub(crate) fn tell(&self, news: impl IntoIterator<Item = News>) {
         for news in news {
             match news {
-                News::Created(card) => drop(self.hub.publish(&card.session_id, "session.created", &*card)),
-                News::Updated(card) => drop(self.hub.publish(&card.session_id, "session.updated", &*card)),
+                News::Created(card) => self.hub.publish(&card.session_id, "session.created", &*card),
+                News::Updated(card) => self.hub.publish(&card.session_id, "session.updated", &*card),
                 News::Removed(key) => {
                     let data = serde_json::json!({ "session_id": key.id, "home": key.home });
                     self.hub.publish(&key.id, "session.removed", data);
@@ -142,6 +159,7 @@ impl Keeper {
             Err(_) => native.folder.list(&plain)?,
         };
         let admitted = listing.sessions.into_iter().filter(|session| self.admits(session.cwd.as_deref()));
+        let admitted = admitted.map(|session| self.without_us(session));
         Ok(self.catalogue_mut().replace(Home::Native, admitted.map(Known::native).collect()))
     }
 
@@ -161,13 +179,14 @@ impl Keeper {
             None => native.folder.look(path, links),
         };
         let session = looked.ok().filter(|session| self.admits(session.cwd.as_deref()))?;
+        let session = self.without_us(session);
         Some(self.catalogue_mut().put(Known::native(session)).into_iter().collect())
     }
 
     /// Lists the stored sessions anew, unless that was done just now.
     pub(crate) async fn list_stored(&self) -> Result<()> {
         {
-            let mut at = self.stored_at.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut at = self.stored_at.lock().unwrap_or_else(PoisonError::into_inner);
             if at.is_some_and(|at| at.elapsed() < STORED) {
                 return Ok(());
             }
@@ -187,7 +206,7 @@ impl Keeper {
 
     /// Has the next list look at the store in any case.
     pub(crate) fn forget_stored(&self) {
-        *self.stored_at.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+        *self.stored_at.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Returns where to keep what was learnt.
@@ -204,50 +223,55 @@ impl Keeper {
 }
 
 impl Keeper {
-    /// Tells of a message that is on disk.
-    pub(crate) fn line(&self, session: &str, item: MessageItem) {
-        self.hub.publish(session, "message.upsert", item.small());
-    }
-
-    /// Returns what only the stream knows of a session so far.
-    pub(crate) fn provisional(&self, _session: &str) -> Vec<MessageItem> {
-        Vec::new()
-    }
-
-    /// Returns messages that are just being said, for somebody who has missed their beginning.
-    pub(crate) fn partials(&self, _interest: &Interest) -> Vec<bytes::Bytes> {
-        Vec::new()
-    }
-
-    /// Returns the processes that guard driven agents.
-    pub(crate) fn driven(&self) -> Vec<u32> {
-        Vec::new()
-    }
-
-    /// Refuses what must not happen to a session that is being driven.
-    pub(crate) fn refuse_while_driven(&self, _key: &Key) -> Result<(), Problem> {
-        Ok(())
-    }
-
-    /// Returns the agent's program, its version, and what is missing.
-    pub(crate) async fn agent_info(&self) -> (Option<String>, Option<String>, Option<String>) {
-        let missing = "Claude Code is not installed: `npm install -g @anthropic-ai/claude-code` installs it";
-        (None, None, Some(missing.to_owned()))
-    }
-
-    /// Ends everything that was begun.
-    pub(crate) async fn finish(&self) {}
-
-    /// Remembers what a look at the whole of a session found.
-    pub(crate) fn note_health(&self, known: &Known, health: &SessionHealth) {
-        if known.card.health == *health {
-            return;
+    /// Returns the id for a new session, and whether it is new: the same key twice gives the same one.
+    pub(crate) fn id_for(&self, key: Option<String>) -> (String, bool) {
+        let fresh = uuid::Uuid::new_v4().to_string();
+        let Some(key) = key else { return (fresh, true) };
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        match begun.get(&key) {
+            Some(known) => (known.clone(), false),
+            None => {
+                begun.insert(key, fresh.clone());
+                (fresh, true)
+            }
         }
-        let mut fresh = known.clone();
-        Arc::make_mut(&mut fresh.card).health = health.clone();
-        let news = self.catalogue_mut().put(fresh);
-        let data = serde_json::json!({ "session_id": known.card.session_id, "health": health });
-        self.hub.publish(&known.card.session_id, "health.changed", data);
-        self.tell(news);
+    }
+
+    /// Returns whether somebody decided to drive a session though another program does.
+    pub(crate) fn was_taken_over(&self, id: &str) -> bool {
+        self.taken_over.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+    }
+
+    pub(crate) fn note_take_over(&self, id: &str) {
+        self.taken_over.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
+    }
+
+    pub(crate) fn forget_take_over(&self, id: &str) {
+        self.taken_over.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+
+    /// Returns the version of the agent's program, asked once.
+    pub(crate) async fn agent_version(&self) -> Option<String> {
+        let agent = self.settings.agent.as_ref()?;
+        let ask = async || {
+            let mut command = tokio::process::Command::new(&agent.program);
+            command.arg("--version").stdin(std::process::Stdio::null()).kill_on_drop(true);
+            command.envs(agent.environment.iter().map(|(name, value)| (name, value)));
+            let output = tokio::time::timeout(std::time::Duration::from_secs(10), command.output())
+                .await
+                .ok()?
+                .ok()?;
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            said.split_whitespace().next().map(str::to_owned)
+        };
+        self.agent_version.get_or_init(ask).await.clone()
+    }
+
+    /// Takes our own agents for nobody: a session that we drive is not driven elsewhere.
+    fn without_us(&self, mut session: rethread_transcripts::Session) -> rethread_transcripts::Session {
+        if session.live.as_ref().is_some_and(|live| self.driven().contains(&live.pid)) {
+            session.live = None;
+        }
+        session
     }
 }

@@ -4,15 +4,18 @@
 //! An approval is code execution, so security comes first: [`Settings`] says where a keeper listens, and there is no
 //! switch that turns authentication off. Nothing here prints, reads the environment, or touches credentials.
 #![warn(missing_docs)]
-#![expect(dead_code, reason = "sessions are not driven yet")]
 
+mod attention;
 mod audit;
+mod capture;
 mod card;
 mod catalogue;
 mod claude_files;
 mod client;
 mod credentials;
 mod defect;
+mod drive;
+mod driving;
 mod error;
 mod extract;
 mod failures;
@@ -37,6 +40,7 @@ mod settings;
 mod stream;
 mod topic;
 
+pub use attention::{Attention, AttentionState, Shown};
 pub use audit::AuditEntry;
 pub use card::{HealthStatus, Home, SessionCard, SessionHealth, SessionState};
 pub use client::Client;

@@ -4,6 +4,8 @@ use std::fs;
 
 use tokio::net::UnixStream;
 
+use crate::defect::Defect;
+
 /// The other end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
@@ -32,7 +34,7 @@ impl Peer {
         }
         let pid = credentials.pid().and_then(|pid| u32::try_from(pid).ok());
         match pid {
-            Some(pid) if descends(pid, driven) => {
+            Some(pid) if descends(pid, driven) && !Defect::TrustTheAgent.is_on() => {
                 Peer::Stranger { why: "an agent asks that this keeper drives" }
             }
             Some(pid) => Peer::Local { pid },
@@ -67,7 +69,8 @@ fn descends(pid: u32, driven: &[u32]) -> bool {
     true
 }
 
-fn parent(pid: u32) -> Option<u32> {
+/// Returns the process that started another, or has adopted it.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name before it may hold anything, so the fields are counted from its closing parenthesis.
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()

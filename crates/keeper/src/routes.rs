@@ -1,7 +1,10 @@
 //! The table of routes. What is not in it does not exist, and its description is made from it.
 
 mod about;
+mod attention;
 mod auth;
+mod checkpoints;
+mod drive;
 mod events;
 mod messages;
 mod projects;
@@ -23,6 +26,8 @@ use crate::gate::{BODY, gate};
 use crate::keeper::Keeper;
 use crate::page;
 use crate::problem::Problem;
+
+pub(crate) use messages::lines_since;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -58,7 +63,7 @@ fn table() -> OpenApiRouter<Arc<Keeper>> {
         .routes(routes!(auth::logout))
         .routes(routes!(auth::boot))
         .routes(routes!(projects::projects))
-        .routes(routes!(sessions::list))
+        .routes(routes!(sessions::list, drive::create))
         .routes(routes!(sessions::get, sessions::patch, sessions::delete))
         .routes(routes!(sessions::restore))
         .routes(routes!(messages::messages))
@@ -66,6 +71,17 @@ fn table() -> OpenApiRouter<Arc<Keeper>> {
         .routes(routes!(messages::tree))
         .routes(routes!(messages::subagents))
         .routes(routes!(messages::problems))
+        .routes(routes!(drive::turns))
+        .routes(routes!(drive::queue))
+        .routes(routes!(drive::unqueue))
+        .routes(routes!(drive::interrupt))
+        .routes(routes!(drive::fork))
+        .routes(routes!(drive::lease))
+        .routes(routes!(checkpoints::list))
+        .routes(routes!(checkpoints::rewind))
+        .routes(routes!(checkpoints::undo))
+        .routes(routes!(attention::list))
+        .routes(routes!(attention::decide))
         .routes(routes!(search::search))
         .routes(routes!(events::events))
         .routes(routes!(events::stream));

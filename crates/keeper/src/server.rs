@@ -96,6 +96,7 @@ impl Running {
             ending: keeper.ending.subscribe(),
             room: Arc::new(Semaphore::new(CONNECTIONS)),
         };
+        tokio::spawn(Arc::clone(&keeper).end_idle());
         tokio::pin!(shutdown);
         loop {
             tokio::select! {

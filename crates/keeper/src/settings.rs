@@ -35,6 +35,8 @@ pub struct Settings {
     pub bypass: Bypass,
     /// Whether everything here is a demonstration.
     pub demo: bool,
+    /// How long an agent that nobody asks anything is kept.
+    pub idle: Duration,
     /// How often a client of the stream that hears nothing else hears that the keeper lives.
     pub heartbeat: Duration,
 }
@@ -73,6 +75,7 @@ impl Settings {
             agent: None,
             bypass: Bypass::Refused,
             demo: false,
+            idle: Duration::from_secs(5 * 60),
             heartbeat: Duration::from_secs(15),
             home,
         }

@@ -62,6 +62,11 @@ impl Interest {
         self.all || self.sessions && subject.is_overview || self.topics.contains(subject.topic())
     }
 
+    /// Returns whether a topic is wanted for what conversations are about.
+    pub(crate) fn has(&self, topic: &str) -> bool {
+        self.all || self.topics.contains(topic)
+    }
+
     /// Returns whether a text can name a topic.
     pub(crate) fn is_topic(text: &str) -> bool {
         let is_id = |id: &str| {

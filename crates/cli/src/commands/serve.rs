@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rethread_keeper::{Bypass, Running, Settings};
+use rethread_keeper::{Agent, Bypass, Running, Settings};
 use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -76,6 +76,9 @@ impl Serve {
         settings.claude_folder = context.native.claude().ok().map(|claude| claude.path().to_owned());
         settings.cache = context.native.cache().unwrap_or(settings.cache);
         settings.trash = context.native.trash()?;
+        let program =
+            typed.claude_bin.clone().or(configured.claude_bin).or_else(|| rethread_claude::find_cli().ok());
+        settings.agent = program.map(|program| Agent { program, environment: context.native.environment() });
         let bypass = typed.allow_bypass || configured.allow_bypass;
         settings.bypass = if bypass { Bypass::Allowed } else { Bypass::Refused };
         Ok(settings)

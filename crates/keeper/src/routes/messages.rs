@@ -578,3 +578,40 @@ pub(crate) async fn problems(
     keeper.note_health(&known, &health);
     Ok(Json(Problems { health, items: faults.iter().map(ProblemItem::from).collect() }))
 }
+
+/// Returns the messages on all lines after a place in the file.
+pub(crate) fn lines_since(file: &File, offset: u64) -> Result<Vec<MessageItem>, Problem> {
+    since(file, offset, u64::MAX).map(|(items, ..)| items)
+}
+
+/// Returns the message that another one follows, over whatever the program put in between.
+pub(crate) async fn parent_of(
+    keeper: &Arc<Keeper>,
+    known: &Known,
+    message: &str,
+) -> Result<Option<String>, Problem> {
+    let id = &known.card.session_id;
+    let Some(session) = known.native.clone() else {
+        let session = keeper.store().open(&id.parse()?).await?;
+        let page = session.page(Page::Before(message.parse()?, 1)).await?;
+        return Ok(page.records.last().map(|record| record.entry.id().to_string()));
+    };
+    let (own, message) = (Arc::clone(keeper), message.to_owned());
+    let found = tokio::task::spawn_blocking(move || {
+        let file = own.open_native(&session.path).map_err(|_| Problem::not_found("session"))?;
+        let transcript = Transcript::of(file, session.path.clone())?;
+        let chain = transcript.chain_to(&message)?;
+        let mut reader = transcript.read(&chain);
+        let mut before = None;
+        while let Some(entry) = reader.next() {
+            let entry = entry?;
+            let uuid = entry.view().uuid.map(std::borrow::Cow::into_owned);
+            if uuid.as_deref() == Some(&*message) {
+                break;
+            }
+            before = uuid.filter(|_| entry.is_message()).or(before);
+        }
+        Ok::<_, Problem>(before)
+    });
+    found.await.map_err(|error| Problem::failed(&error))?
+}
