@@ -118,21 +118,22 @@ export class Stream {
     } catch {
       return;
     }
-    const data = (frame.data ?? {}) as { seq?: number; topics?: string[]; heartbeat_seconds?: number };
+    // What the stream says of itself has its members beside the type.
+    const word = frame as Frame & { topics?: string[]; heartbeat_seconds?: number };
     switch (frame.type) {
       case "welcome":
         this.pause = PAUSE;
-        if (data.heartbeat_seconds) this.silence = data.heartbeat_seconds * 2500;
+        if (word.heartbeat_seconds) this.silence = word.heartbeat_seconds * 2500;
         this.link.value = { state: "open" };
         return;
       case "heartbeat":
       case "error":
         return;
       case "caught_up":
-        for (const topic of data.topics ?? []) this.know(topic, frame.epoch, data.seq ?? 0);
+        for (const topic of word.topics ?? []) this.know(topic, frame.epoch, word.seq ?? 0);
         return;
       case "resync": {
-        const topics = data.topics ?? [...this.topics.keys()];
+        const topics = word.topics ?? [...this.topics.keys()];
         this.listener.resync(topics);
         return;
       }

@@ -40,10 +40,14 @@ export function note(message: string | undefined): void {
   route.value = to;
 }
 
+/** Shows what the address says. */
+export function readAddress(): void {
+  const to = read();
+  const now = route.peek();
+  if (to.view !== now.view || to.session !== now.session || to.message !== now.message) route.value = to;
+}
+
 export function followAddress(): void {
-  const follow = () => {
-    route.value = read();
-  };
-  addEventListener("popstate", follow);
-  addEventListener("hashchange", follow);
+  addEventListener("popstate", readAddress);
+  addEventListener("hashchange", readAddress);
 }

@@ -56,7 +56,7 @@ const languages = createLowlight({
 });
 
 function parts(nodes: (RootContent | Element)[]): (Span | string)[] {
-  return nodes.flatMap((node) => {
+  return nodes.flatMap((node): (Span | string)[] => {
     if (node.type === "text") return [node.value];
     if (node.type !== "element") return [];
     const kind = node.properties.className;
