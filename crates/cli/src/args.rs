@@ -65,6 +65,11 @@ pub(crate) enum Verb {
     Status(Status),
     Stop(Stop),
     Logs(Logs),
+    Send(Send),
+    Interrupt(Interrupt),
+    Watch(Watch),
+    Attention(Attention),
+    Service(Service),
     Tour(Tour),
     Completions(Completions),
 }
@@ -547,6 +552,81 @@ pub(crate) struct Logs {
     /// What was done and refused instead: the audit log
     #[arg(long)]
     pub(crate) audit: bool,
+}
+
+/// Say something to a session, through the keeper
+#[derive(Debug, Arguments)]
+pub(crate) struct Send {
+    /// The session
+    pub(crate) id: NamedSession,
+    /// What to say
+    pub(crate) text: String,
+    /// If a turn runs, wait for its end instead of being refused
+    #[arg(long)]
+    pub(crate) queue: bool,
+    /// Follow the session until the turn ends
+    #[arg(long, short)]
+    pub(crate) watch: bool,
+}
+
+/// End the turn that runs
+#[derive(Debug, Arguments)]
+pub(crate) struct Interrupt {
+    /// The session
+    pub(crate) id: NamedSession,
+}
+
+/// Follow a session live, through the keeper
+#[derive(Debug, Arguments)]
+pub(crate) struct Watch {
+    /// The session
+    pub(crate) id: NamedSession,
+    /// Print the events as they come, one per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List what waits for a person, and answer it
+#[derive(Debug, Arguments)]
+pub(crate) struct Attention {
+    /// The request, or the beginning of its id
+    #[arg(requires = "decision")]
+    pub(crate) id: Option<String>,
+    /// Allow it
+    #[arg(long, group = "decision", requires = "id")]
+    pub(crate) allow: bool,
+    /// Deny it
+    #[arg(long, group = "decision", requires = "id")]
+    pub(crate) deny: bool,
+    /// Allow the same for the rest of the session
+    #[arg(long, requires = "allow")]
+    pub(crate) session: bool,
+    /// What the model is told
+    #[arg(long, requires = "deny", value_name = "TEXT")]
+    pub(crate) message: Option<String>,
+    /// Also those that are over
+    #[arg(long, short, conflicts_with = "id")]
+    pub(crate) all: bool,
+    /// Print each request as JSON, one object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print a unit that keeps the keeper running
+#[derive(Debug, Arguments)]
+pub(crate) struct Service {
+    /// For which service manager
+    #[arg(value_enum)]
+    pub(crate) manager: Manager,
+}
+
+/// What keeps services running.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Manager {
+    /// Linux
+    Systemd,
+    /// macOS
+    Launchd,
 }
 
 /// See in half a minute what this does, in a temporary store

@@ -23,9 +23,9 @@ use clap::Parser as _;
 
 use crate::args::{Args, Verb};
 use crate::commands::{
-    Append, Archive, Checkpoint, Checkpoints, Completions, Delete, Diff, Doctor, Du, Export, Fork, Gc,
-    Import, List, Logs, Materialize, New, Open, Purge, Rename, Repair, Restore, Resume, Rewind, Serve, Show,
-    Status, Stop, Tag, Tail, Tour, Verify,
+    Append, Archive, Attention, Checkpoint, Checkpoints, Completions, Delete, Diff, Doctor, Du, Export, Fork,
+    Gc, Import, Interrupt, List, Logs, Materialize, New, Open, Purge, Rename, Repair, Restore, Resume,
+    Rewind, Send, Serve, Service, Show, Status, Stop, Tag, Tail, Tour, Verify, Watch,
 };
 use crate::context::Context;
 use crate::failure::{Done, Failure};
@@ -95,6 +95,11 @@ fn dispatch(verb: Verb, context: &Context, ui: &mut Ui) -> Result<Done, Failure>
         Verb::Status(typed) => Status::from(typed).run(context, ui),
         Verb::Stop(typed) => Stop::from(typed).run(context, ui),
         Verb::Logs(typed) => Logs::from(typed).run(context, ui),
+        Verb::Send(typed) => Send::from(typed).run(context, ui),
+        Verb::Interrupt(typed) => Interrupt::from(typed).run(context, ui),
+        Verb::Watch(typed) => Watch::from(typed).run(context, ui),
+        Verb::Attention(typed) => Attention::from(typed).run(context, ui),
+        Verb::Service(typed) => Service::from(typed).run(context, ui),
         Verb::Tour(_) | Verb::Completions(_) => unreachable!("these need no store and were run before"),
     }
 }

@@ -75,3 +75,22 @@ pub(crate) fn parent(pid: u32) -> Option<u32> {
     // The name before it may hold anything, so the fields are counted from its closing parenthesis.
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_descends_from_a_driven_agent_is_a_stranger() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _inside = runtime.enter();
+        let (one, _other) = UnixStream::pair().unwrap();
+        let own = std::process::id();
+        assert_eq!(Peer::of(&one, &[]), Peer::Local { pid: own });
+        assert_eq!(Peer::of(&one, &[u32::MAX]), Peer::Local { pid: own });
+        // The agent itself, and whoever it descends from.
+        for driven in [own, parent(own).unwrap()] {
+            assert!(matches!(Peer::of(&one, &[driven]), Peer::Stranger { .. }), "{driven}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! The keeper over its real sockets, on port 0.
 
+mod defects;
 mod driving;
 mod kit;
 mod page;
