@@ -26,7 +26,9 @@ export function App() {
   return (
     <>
       <Stale />
-      {info.value?.demo && <p class="demo-note">This is a demonstration: nothing here is yours, and nothing you do leaves it.</p>}
+      {info.value?.demo && (
+        <p class="demo-note">This is a demonstration: nothing here is yours, and nothing you do leaves it.</p>
+      )}
       {view === "list" ? (
         <List />
       ) : (
@@ -69,7 +71,8 @@ function Stale() {
     <div class="stale" role="status">
       <Icon name="failed" tone="bad" />
       <span class="grow">
-        <b>The keeper does not answer.</b> What is shown may be old. {seconds > 0 ? `Trying again in ${count(seconds, "second")}.` : "Trying again."}
+        <b>The keeper does not answer.</b> What is shown may be old.{" "}
+        {seconds > 0 ? `Trying again in ${count(seconds, "second")}.` : "Trying again."}
       </span>
       <button type="button" onClick={() => stream.now()}>
         Try now
@@ -108,7 +111,11 @@ function Dock() {
       <a href="#" class={view === "list" ? "here" : ""} aria-current={view === "list" ? "page" : undefined}>
         <Icon name="list" /> Sessions
       </a>
-      <a href="#attention" class={view === "attention" ? "here" : ""} aria-current={view === "attention" ? "page" : undefined}>
+      <a
+        href="#attention"
+        class={view === "attention" ? "here" : ""}
+        aria-current={view === "attention" ? "page" : undefined}
+      >
         <Icon name="gem" /> Attention
         {waiting > 0 && <span class="count need">{waiting}</span>}
       </a>
@@ -120,7 +127,12 @@ function Dock() {
       >
         <Icon name="thread" /> Thread
       </a>
-      <button type="button" class={isSheetOpen.value ? "here" : ""} disabled={view !== "session"} onClick={() => (isSheetOpen.value = !isSheetOpen.value)}>
+      <button
+        type="button"
+        class={isSheetOpen.value ? "here" : ""}
+        disabled={view !== "session"}
+        onClick={() => (isSheetOpen.value = !isSheetOpen.value)}
+      >
         <Icon name="panel" /> Details
       </button>
     </nav>

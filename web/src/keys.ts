@@ -1,8 +1,8 @@
 /** The keyboard. Nothing here fires while somebody types, or with a modifier but Ctrl/Cmd+K. */
 
 import { nextRequest } from "./attention/attention.tsx";
-import { closeFind, openFind } from "./session/find.tsx";
 import { focusComposer } from "./session/composer.tsx";
+import { closeFind, openFind } from "./session/find.tsx";
 import { nextProblem } from "./session/session.tsx";
 import { openHelp } from "./sessions/help.tsx";
 import { openNew } from "./sessions/new_session.tsx";
@@ -17,7 +17,8 @@ import { isPanelOpen, turnTheme } from "./state/settings.ts";
 import { current, jump, topNumber } from "./thread/thread.tsx";
 
 const isTyping = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && (target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName));
+  target instanceof HTMLElement &&
+  (target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName));
 
 /** The next row in the document, and a look at it. */
 function step(by: 1 | -1): void {
@@ -47,7 +48,9 @@ async function prompt(by: 1 | -1): Promise<void> {
 }
 
 function toggleCurrent(): void {
-  const rows = document.querySelectorAll<HTMLElement>(`.thread [data-number="${current.value ?? topNumber.value}"] button[aria-expanded]`);
+  const rows = document.querySelectorAll<HTMLElement>(
+    `.thread [data-number="${current.value ?? topNumber.value}"] button[aria-expanded]`,
+  );
   for (const button of rows) button.click();
 }
 
@@ -57,13 +60,21 @@ function press(event: KeyboardEvent): void {
     openPalette();
     return;
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || document.querySelector("dialog[open]")) return;
+  if (
+    event.ctrlKey ||
+    event.metaKey ||
+    event.altKey ||
+    isTyping(event.target) ||
+    document.querySelector("dialog[open]")
+  )
+    return;
   const { view, session } = route.value;
   const act = KEYS[event.key];
   if (event.key === "Escape") {
     if (closeFind()) return;
     if (isSheetOpen.value) isSheetOpen.value = false;
-    else if (view === "session" && session && ["running", "waiting"].includes(cardOf(session)?.state ?? "")) void interrupt(session);
+    else if (view === "session" && session && ["running", "waiting"].includes(cardOf(session)?.state ?? ""))
+      void interrupt(session);
     else if (view === "attention") history.back();
     return;
   }
@@ -97,9 +108,10 @@ const KEYS: Record<string, () => void> = {
   },
   g: () => {
     const shown = transcript.value;
-    if (shown && shown.total.value > 0) void shown.ensure(0).then(() => {
-      jump.value = { number: 0 };
-    });
+    if (shown && shown.total.value > 0)
+      void shown.ensure(0).then(() => {
+        jump.value = { number: 0 };
+      });
   },
 };
 

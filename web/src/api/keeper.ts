@@ -19,12 +19,21 @@ export class Refused extends Error {
 
 function problem(status: number, code: string, detail: string, hint?: string): Problem {
   const retryable = status === 0 || status >= 500;
-  return { type: `urn:rethread:problem:${code}`, title: detail, status, code, detail, retryable, ...(hint ? { hint } : {}) };
+  return {
+    type: `urn:rethread:problem:${code}`,
+    title: detail,
+    status,
+    code,
+    detail,
+    retryable,
+    ...(hint ? { hint } : {}),
+  };
 }
 
 /** Sends a request, and returns what came back. */
 export async function ask<T>(method: string, path: string, body?: unknown, abort?: AbortSignal): Promise<T> {
-  const headers: Record<string, string> = method === "GET" ? {} : { "Content-Type": "application/json", "X-Rethread": "1" };
+  const headers: Record<string, string> =
+    method === "GET" ? {} : { "Content-Type": "application/json", "X-Rethread": "1" };
   let answer: Response;
   try {
     answer = await fetch(path.startsWith("/api/") ? path : `/api/v1${path}`, {
@@ -37,14 +46,18 @@ export async function ask<T>(method: string, path: string, body?: unknown, abort
     });
   } catch (error) {
     if (abort?.aborted) throw error;
-    throw new Refused(problem(0, "unreachable", "The keeper does not answer.", "It may have been stopped: `rethread serve` starts it."));
+    throw new Refused(
+      problem(0, "unreachable", "The keeper does not answer.", "It may have been stopped: `rethread serve` starts it."),
+    );
   }
   if (answer.status === 401 && path !== "/auth/exchange") isLoggedOut.value = true;
   const isJson = answer.headers.get("content-type")?.includes("json");
   const said: unknown = isJson ? await answer.json().catch(() => undefined) : undefined;
   if (!answer.ok) {
     const isProblem = typeof said === "object" && said !== null && "code" in said;
-    throw new Refused(isProblem ? (said as Problem) : problem(answer.status, "odd-answer", `The keeper answered ${answer.status}.`));
+    throw new Refused(
+      isProblem ? (said as Problem) : problem(answer.status, "odd-answer", `The keeper answered ${answer.status}.`),
+    );
   }
   return said as T;
 }
@@ -54,7 +67,9 @@ export const post = <T>(path: string, body?: unknown): Promise<T> => ask<T>("POS
 
 /** The exact bytes of a message's line, as text. */
 export async function raw(session: string, uuid: string): Promise<string> {
-  const answer = await fetch(`/api/v1/sessions/${encodeURIComponent(session)}/messages/${encodeURIComponent(uuid)}/raw`);
+  const answer = await fetch(
+    `/api/v1/sessions/${encodeURIComponent(session)}/messages/${encodeURIComponent(uuid)}/raw`,
+  );
   if (!answer.ok) throw new Refused(problem(answer.status, "no-raw", "The line cannot be read."));
   return answer.text();
 }

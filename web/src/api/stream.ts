@@ -4,7 +4,11 @@ import { signal } from "@preact/signals";
 import type { Frame } from "./events.ts";
 
 /** How the stream is. */
-export type Link = { state: "connecting" } | { state: "open" } | { state: "stale" } | { state: "waiting"; until: number };
+export type Link =
+  | { state: "connecting" }
+  | { state: "open" }
+  | { state: "stale" }
+  | { state: "waiting"; until: number };
 
 /** Up to where everything is known. */
 export interface Head {
@@ -79,7 +83,8 @@ export class Stream {
     this.socket = socket;
     socket.onopen = () => {
       this.say({ type: "hello" });
-      for (const [topic, after] of this.topics) this.say({ type: "subscribe", topics: [topic], ...(after ? { after } : {}) });
+      for (const [topic, after] of this.topics)
+        this.say({ type: "subscribe", topics: [topic], ...(after ? { after } : {}) });
     };
     socket.onmessage = (message) => {
       if (this.socket === socket) this.hear(String(message.data));

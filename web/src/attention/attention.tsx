@@ -28,7 +28,11 @@ export function nextRequest(): void {
 function summary(attention: Attention) {
   const { tool_name: name, input, cwd } = attention.shown;
   const members = (typeof input === "object" && input !== null ? input : {}) as Record<string, unknown>;
-  const about = words({ type: "tool_use", id: "", name, input: name === "Bash" ? { command: members.command } : members }, cwd, true);
+  const about = words(
+    { type: "tool_use", id: "", name, input: name === "Bash" ? { command: members.command } : members },
+    cwd,
+    true,
+  );
   const verb = { ran: "Run", edited: "Edit", wrote: "Write", fetched: "Fetch" }[about.verb] ?? about.verb;
   return (
     <span class="cut">
@@ -80,7 +84,14 @@ export function AttentionView() {
             {shown ? (
               <>
                 <p class="row from">
-                  <a class="link" href={address({ view: "session", session: shown.shown.session_id, message: shown.message ?? undefined })}>
+                  <a
+                    class="link"
+                    href={address({
+                      view: "session",
+                      session: shown.shown.session_id,
+                      message: shown.message ?? undefined,
+                    })}
+                  >
                     {session(shown)}
                   </a>
                 </p>
@@ -106,8 +117,12 @@ function Nothing() {
   return (
     <div class="nothing-here">
       <h2>Nothing needs you</h2>
-      <p>When a session wants to run a command or change a file, it asks here, with the exact words of what it would do.</p>
-      {!can("attention") && <p class="quiet">This keeper drives no sessions: Claude Code was not found when it started.</p>}
+      <p>
+        When a session wants to run a command or change a file, it asks here, with the exact words of what it would do.
+      </p>
+      {!can("attention") && (
+        <p class="quiet">This keeper drives no sessions: Claude Code was not found when it started.</p>
+      )}
       {canNotify && !wantsNotifications.value && (
         <button type="button" onClick={() => void askForNotifications()}>
           Notify me when one does
@@ -128,11 +143,24 @@ function Group({ name, items }: { name: string; items: Attention[] }) {
         {items.map((it) => (
           <li key={it.shown.id}>
             <button type="button" class="item" onClick={() => (chosen.value = it.shown.id)}>
-              <Icon name={it.state === "pending" ? "waiting" : it.state === "allowed" ? "ok" : it.state === "denied" ? "failed" : "pending"} tone={it.state === "allowed" ? "good" : undefined} />
+              <Icon
+                name={
+                  it.state === "pending"
+                    ? "waiting"
+                    : it.state === "allowed"
+                      ? "ok"
+                      : it.state === "denied"
+                        ? "failed"
+                        : "pending"
+                }
+                tone={it.state === "allowed" ? "good" : undefined}
+              />
               {summary(it)}
               <Time at={it.state === "pending" ? it.requested_at : it.decided_at} />
               <small class="cut">
-                {it.state === "pending" ? firstLine(session(it)) : `${OUTCOMES[it.state]}${it.decided_by ? `, by ${who(it.decided_by)}` : ""} · ${session(it)}`}
+                {it.state === "pending"
+                  ? firstLine(session(it))
+                  : `${OUTCOMES[it.state]}${it.decided_by ? `, by ${who(it.decided_by)}` : ""} · ${session(it)}`}
               </small>
             </button>
             {it.state === "lost" && can("drive") && (

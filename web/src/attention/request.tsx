@@ -4,14 +4,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Attention } from "../api/events.ts";
 import { Icon } from "../parts/icon.tsx";
-import { now } from "../state/clock.ts";
 import { decide, refusals, who } from "../state/attention.ts";
+import { now } from "../state/clock.ts";
 import { cardOf, title } from "../state/sessions.ts";
-import { DiffView } from "../thread/tool.tsx";
-import { edits, languageOf } from "../thread/tool_words.ts";
+import { Markdown } from "../text/markdown.tsx";
 import { hasHidden, visible } from "../text/safe.ts";
 import { age, exact, place } from "../text/words.ts";
-import { Markdown } from "../text/markdown.tsx";
+import { DiffView } from "../thread/tool.tsx";
+import { edits, languageOf } from "../thread/tool_words.ts";
 
 /** How long a question is shown before it can be answered: a key that is already down is no answer. */
 const ARMING = 500;
@@ -66,7 +66,9 @@ function What({ attention }: { attention: Attention }) {
   const path = String(members.file_path ?? "");
   const diff = edits(call);
   if (name === "Bash" && typeof members.command === "string") {
-    const rest = Object.fromEntries(Object.entries(members).filter(([key]) => key !== "command" && key !== "description"));
+    const rest = Object.fromEntries(
+      Object.entries(members).filter(([key]) => key !== "command" && key !== "description"),
+    );
     return (
       <pre>
         <Exact text={members.command} />
@@ -132,7 +134,9 @@ function Answers({ attention, armed }: { attention: Attention; armed: boolean })
                     type={it.multiSelect ? "checkbox" : "radio"}
                     name={`${attention.shown.id}.${at}`}
                     checked={(answers[name] ?? "").split(", ").includes(String(option.label))}
-                    onChange={() => choose({ ...answers, [name]: toggled(answers[name], String(option.label), !!it.multiSelect) })}
+                    onChange={() =>
+                      choose({ ...answers, [name]: toggled(answers[name], String(option.label), !!it.multiSelect) })
+                    }
                   />
                   <span>
                     <b>
@@ -153,14 +157,24 @@ function Answers({ attention, armed }: { attention: Attention; armed: boolean })
         })}
       </div>
       <div class="choose">
-        <button type="button" disabled={!armed} onClick={() => void decide(attention, { decision: "deny", message: "The person would rather not answer." })}>
+        <button
+          type="button"
+          disabled={!armed}
+          onClick={() => void decide(attention, { decision: "deny", message: "The person would rather not answer." })}
+        >
           Do not answer
         </button>
         <button
           type="button"
           class="go"
           disabled={!armed || !isComplete}
-          onClick={() => void decide(attention, { decision: "allow", scope: "once", updated_input: { ...(attention.shown.input as object), answers } })}
+          onClick={() =>
+            void decide(attention, {
+              decision: "allow",
+              scope: "once",
+              updated_input: { ...(attention.shown.input as object), answers },
+            })
+          }
         >
           Answer
         </button>
@@ -220,14 +234,21 @@ function Hold({ label, armed, act }: { label: string; armed: boolean; act: () =>
 }
 
 /** The question, or what became of it. */
-export function Request({ attention, isInThread = false, takesFocus = false }: { attention: Attention; isInThread?: boolean; takesFocus?: boolean }) {
+export function Request({
+  attention,
+  isInThread = false,
+  takesFocus = false,
+}: {
+  attention: Attention;
+  isInThread?: boolean;
+  takesFocus?: boolean;
+}) {
   const [armed, arm] = useState(false);
   const [isSaying, say] = useState(false);
   const [reason, write] = useState("");
   const deny = useRef<HTMLButtonElement>(null);
   const { shown } = attention;
   // What is shown under the same name may become something else: then it is looked at anew.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the digest is the reason to begin again
   useEffect(() => {
     arm(false);
     const timer = setTimeout(() => arm(true), ARMING);
@@ -240,7 +261,8 @@ export function Request({ attention, isInThread = false, takesFocus = false }: {
   const refusal = refusals.value.get(shown.id);
   const isPending = attention.state === "pending";
   const isQuestion = shown.tool_name === "AskUserQuestion";
-  const refuse = () => void decide(attention, { decision: "deny", ...(reason.trim() ? { message: reason.trim() } : {}) });
+  const refuse = () =>
+    void decide(attention, { decision: "deny", ...(reason.trim() ? { message: reason.trim() } : {}) });
   const text = JSON.stringify(shown.input);
   return (
     <div class={isPending ? "row asked" : "row asked over"} data-request={shown.id}>
@@ -252,7 +274,12 @@ export function Request({ attention, isInThread = false, takesFocus = false }: {
           <h2>{question(attention)}</h2>
           <p>
             {!isInThread && card ? `${title(card)} · ` : ""}
-            <span title={exact(attention.requested_at)}>asked {age(attention.requested_at, now.value) === "now" ? "just now" : `${age(attention.requested_at, now.value)} ago`}</span>
+            <span title={exact(attention.requested_at)}>
+              asked{" "}
+              {age(attention.requested_at, now.value) === "now"
+                ? "just now"
+                : `${age(attention.requested_at, now.value)} ago`}
+            </span>
             {attention.repeats ? " · asked again, after the keeper restarted" : ""}
           </p>
         </header>
@@ -280,7 +307,9 @@ export function Request({ attention, isInThread = false, takesFocus = false }: {
           )}
           <dt>Note</dt>
           <dd class={hasHidden(text) || attention.hidden_characters ? "bad" : undefined}>
-            {hasHidden(text) || attention.hidden_characters ? "There are hidden characters in it; they are shown as their codes." : "No hidden characters."}
+            {hasHidden(text) || attention.hidden_characters
+              ? "There are hidden characters in it; they are shown as their codes."
+              : "No hidden characters."}
           </dd>
         </dl>
         {refusal && (
@@ -300,7 +329,6 @@ export function Request({ attention, isInThread = false, takesFocus = false }: {
             {isSaying ? (
               <input
                 class="why"
-                // biome-ignore lint/a11y/noAutofocus: it was asked for
                 autoFocus
                 placeholder="What Claude should do instead"
                 aria-label="What Claude should do instead"
@@ -312,11 +340,19 @@ export function Request({ attention, isInThread = false, takesFocus = false }: {
             <button type="button" ref={deny} disabled={!armed} onClick={refuse}>
               Deny
             </button>
-            <Hold label="Hold to allow once" armed={armed} act={() => void decide(attention, { decision: "allow", scope: "once" })} />
+            <Hold
+              label="Hold to allow once"
+              armed={armed}
+              act={() => void decide(attention, { decision: "allow", scope: "once" })}
+            />
             <button type="button" class="bare" onClick={() => say(!isSaying)}>
               {isSaying ? "Deny without a word" : "Deny and say why"}
             </button>
-            <Hold label="Hold to allow for the session" armed={armed} act={() => void decide(attention, { decision: "allow", scope: "session" })} />
+            <Hold
+              label="Hold to allow for the session"
+              armed={armed}
+              act={() => void decide(attention, { decision: "allow", scope: "session" })}
+            />
           </div>
         )}
       </section>

@@ -18,9 +18,19 @@ export function Copy({ text, label, words }: { text: string; label: string; word
     );
   };
   return (
-    <button type="button" class={words ? "bare" : "bare icon"} title={label} aria-label={words ? undefined : label} onClick={copy}>
+    <button
+      type="button"
+      class={words ? "bare" : "bare icon"}
+      title={label}
+      aria-label={words ? undefined : label}
+      onClick={copy}
+    >
       {words ? done ? "Copied" : words : <Icon name={done ? "ok" : "copy"} />}
-      {!words && <span class="vh" aria-live="polite">{done ? "Copied" : ""}</span>}
+      {!words && (
+        <span class="vh" aria-live="polite">
+          {done ? "Copied" : ""}
+        </span>
+      )}
     </button>
   );
 }

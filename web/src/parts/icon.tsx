@@ -75,7 +75,11 @@ export function Icon({ name, tone }: { name: Mark | Sign; tone?: string | undefi
   const side = isSmall ? 12 : 16;
   const shape = isSmall ? SMALL[name as Mark] : LARGE[name as Sign];
   return (
-    <svg class={[isSmall ? "s" : "i", tone].filter(Boolean).join(" ")} viewBox={`0 0 ${side} ${side}`} aria-hidden="true">
+    <svg
+      class={[isSmall ? "s" : "i", tone].filter(Boolean).join(" ")}
+      viewBox={`0 0 ${side} ${side}`}
+      aria-hidden="true"
+    >
       {shape}
     </svg>
   );

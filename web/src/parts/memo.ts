@@ -2,7 +2,10 @@
 
 import { Component, type ComponentChild, type FunctionComponent } from "preact";
 
-export function memo<P extends object>(render: (props: P) => ComponentChild, same: (one: P, other: P) => boolean): FunctionComponent<P> {
+export function memo<P extends object>(
+  render: (props: P) => ComponentChild,
+  same: (one: P, other: P) => boolean,
+): FunctionComponent<P> {
   class Memo extends Component<P> {
     override shouldComponentUpdate(next: P): boolean {
       return !same(this.props as P, next);

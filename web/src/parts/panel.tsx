@@ -4,7 +4,17 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Icon } from "./icon.tsx";
 
-export function Panel({ title, close, children, class: name }: { title: string; close: () => void; children: ComponentChildren; class?: string }) {
+export function Panel({
+  title,
+  close,
+  children,
+  class: name,
+}: {
+  title: string;
+  close: () => void;
+  children: ComponentChildren;
+  class?: string;
+}) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const element = dialog.current;
@@ -12,7 +22,6 @@ export function Panel({ title, close, children, class: name }: { title: string; 
     return () => element?.close();
   }, []);
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape does the same
     <dialog
       ref={dialog}
       class={name ? `panel ${name}` : "panel"}

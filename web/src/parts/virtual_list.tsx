@@ -34,7 +34,6 @@ export function VirtualList<T>({ rows, height, render, keyOf, label, class: name
     measure();
     return () => observer.disconnect();
   }, []);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only another wish moves the list
   useLayoutEffect(() => {
     const element = scroller.current;
     const at = reveal === undefined ? -1 : rows.findIndex((row) => keyOf(row) === reveal);
@@ -42,7 +41,8 @@ export function VirtualList<T>({ rows, height, render, keyOf, label, class: name
     const top = tops[at];
     if (!element || row === undefined || top === undefined) return;
     if (top < element.scrollTop) element.scrollTop = top - 40;
-    else if (top + height(row) > element.scrollTop + element.clientHeight) element.scrollTop = top + height(row) - element.clientHeight + 40;
+    else if (top + height(row) > element.scrollTop + element.clientHeight)
+      element.scrollTop = top + height(row) - element.clientHeight + 40;
   }, [reveal]);
   const first = Math.max(0, lowerBound(tops, view.top - MARGIN) - 1);
   const last = Math.min(rows.length, lowerBound(tops, view.top + view.height + MARGIN) + 1);

@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Card } from "../api/types.ts";
 import { Icon } from "../parts/icon.tsx";
+import { Quoted } from "../parts/quoted.tsx";
 import { fork, interrupt, takeOver, unqueue } from "../state/actions.ts";
 import { can, info } from "../state/sessions.ts";
 import type { Transcript } from "../state/transcript.ts";
@@ -31,18 +32,25 @@ export function Composer({ transcript, card }: { transcript: Transcript; card: C
   const draft = draftOf(transcript.name);
   const field = useRef<HTMLTextAreaElement>(null);
   // Grows with what is typed; the browser does it where it can.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: its height follows its text
   useEffect(() => {
     const element = field.current;
     if (!element || CSS.supports("field-sizing", "content")) return;
     element.style.height = "auto";
     element.style.height = `${Math.min(element.scrollHeight, 200)}px`;
   }, [draft.value]);
-  if (card?.home === "stored") return <ReadOnly words="This session is in a store, and read here. `rethread export --claude` makes it one of Claude Code's own." />;
+  if (card?.home === "stored")
+    return (
+      <ReadOnly words="This session is in a store, and read here. `rethread export --claude` makes it one of Claude Code's own." />
+    );
   if (!can("drive")) {
-    return <ReadOnly words={`This keeper only reads. ${info.value?.agent.missing ?? "Claude Code was not found when it was started."}`} />;
+    return (
+      <ReadOnly
+        words={`This keeper only reads. ${info.value?.agent.missing ?? "Claude Code was not found when it was started."}`}
+      />
+    );
   }
-  if (card?.state === "elsewhere" && !taken.value.has(transcript.name)) return <Elsewhere name={transcript.name} pid={card.driver_pid} />;
+  if (card?.state === "elsewhere" && !taken.value.has(transcript.name))
+    return <Elsewhere name={transcript.name} pid={card.driver_pid} />;
   const isBusy = card?.state === "running" || card?.state === "waiting" || transcript.turnSince.value !== undefined;
   const send = () => {
     const text = (draft.value ?? "").trim();
@@ -66,7 +74,13 @@ export function Composer({ transcript, card }: { transcript: Transcript; card: C
           rows={1}
           value={draft.value}
           aria-label={isBusy ? "Queue a prompt" : "Prompt"}
-          placeholder={isBusy ? "Queue a message for when this turn ends" : card?.health.status !== "ok" ? "Continue from the last whole message" : "What should Claude do next"}
+          placeholder={
+            isBusy
+              ? "Queue a message for when this turn ends"
+              : card?.health.status !== "ok"
+                ? "Continue from the last whole message"
+                : "What should Claude do next"
+          }
           onInput={(event) => (draft.value = event.currentTarget.value)}
           onKeyDown={(event) => {
             if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
@@ -78,7 +92,8 @@ export function Composer({ transcript, card }: { transcript: Transcript; card: C
         />
         <footer>
           <span class="grow cut">
-            {info.value?.agent.version ? `Claude Code ${info.value.agent.version}` : "Claude Code"} · asks before commands
+            {info.value?.agent.version ? `Claude Code ${info.value.agent.version}` : "Claude Code"} · asks before
+            commands
           </span>
           {isBusy && (
             <button type="button" class="bare" onClick={() => void interrupt(transcript.name)}>
@@ -103,7 +118,13 @@ function Queue({ transcript }: { transcript: Transcript }) {
         <li key={turn.client_message_id}>
           <span class="quiet">{at + 1}</span>
           <span class="grow cut">{plain(turn.parts.map((part) => part.text ?? "[picture]").join(" "))}</span>
-          <button type="button" class="bare icon" title="Take it back" aria-label="Take this prompt back" onClick={() => void unqueue(transcript.name, turn.client_message_id)}>
+          <button
+            type="button"
+            class="bare icon"
+            title="Take it back"
+            aria-label="Take this prompt back"
+            onClick={() => void unqueue(transcript.name, turn.client_message_id)}
+          >
             <Icon name="close" />
           </button>
         </li>
@@ -116,7 +137,10 @@ function ReadOnly({ words }: { words: string }) {
   return (
     <div class="speak">
       <p class="read-only">
-        <Icon name="read" /> <span>{words}</span>
+        <Icon name="read" />
+        <span>
+          <Quoted words={words} />
+        </span>
       </p>
     </div>
   );

@@ -7,7 +7,18 @@ import { Copy } from "../parts/copy.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { StateMark } from "../parts/state_mark.tsx";
 import { Time } from "../parts/time.tsx";
-import { isChecked, isSheetOpen, preview, problems, rawMessage, rewinding, subagents, type Tab, tab, tree } from "../state/details.ts";
+import {
+  isChecked,
+  isSheetOpen,
+  preview,
+  problems,
+  rawMessage,
+  rewinding,
+  subagents,
+  type Tab,
+  tab,
+  tree,
+} from "../state/details.ts";
 import { address } from "../state/route.ts";
 import { can, cardOf, nameOf, sessions, title } from "../state/sessions.ts";
 import { isPanelOpen } from "../state/settings.ts";
@@ -15,8 +26,8 @@ import type { Transcript } from "../state/transcript.ts";
 import { plain } from "../text/safe.ts";
 import { count, number, place, shortened, size } from "../text/words.ts";
 import { abandonedShown, jumpTo, knots } from "../thread/thread.tsx";
-import { nextProblem } from "./session.tsx";
 import { RewindPanel } from "./rewind.tsx";
+import { nextProblem } from "./session.tsx";
 
 const TABS: [Tab, string][] = [
   ["changes", "Changes"],
@@ -37,17 +48,34 @@ export function Details({ transcript, card }: { transcript: Transcript; card: Ca
     <aside class={isSheetOpen.value ? "info sheet" : "info"} aria-label="Details">
       <div class="bar tabs" role="tablist">
         {TABS.map(([which, words]) => (
-          <button key={which} type="button" role="tab" aria-selected={tab.value === which} class={tab.value === which ? "here" : ""} onClick={() => (tab.value = which)}>
+          <button
+            key={which}
+            type="button"
+            role="tab"
+            aria-selected={tab.value === which}
+            class={tab.value === which ? "here" : ""}
+            onClick={() => (tab.value = which)}
+          >
             {label(which, words)}
           </button>
         ))}
         <span class="grow" />
-        <button type="button" class="bare icon close-sheet" aria-label="Close the details" onClick={() => (isSheetOpen.value = false)}>
+        <button
+          type="button"
+          class="bare icon close-sheet"
+          aria-label="Close the details"
+          onClick={() => (isSheetOpen.value = false)}
+        >
           <Icon name="close" />
         </button>
       </div>
       <div class="info-body" role="tabpanel" aria-label={tab.value}>
-        {tab.value === "changes" && (rewinding.value?.session === transcript.name ? <RewindPanel state={rewinding.value} /> : <Changes transcript={transcript} card={card} />)}
+        {tab.value === "changes" &&
+          (rewinding.value?.session === transcript.name ? (
+            <RewindPanel state={rewinding.value} />
+          ) : (
+            <Changes transcript={transcript} card={card} />
+          ))}
         {tab.value === "subagents" && <Subagents />}
         {tab.value === "problems" && <ProblemList card={card} />}
         {tab.value === "raw" && <Raw transcript={transcript} />}
@@ -136,8 +164,15 @@ function Changes({ transcript, card }: { transcript: Transcript; card: Card | un
           </ul>
           {abandoned > 0 && (
             <label class="switching">
-              <span class="grow">Show {abandoned === 1 ? "the abandoned branch" : `${abandoned} abandoned branches`}</span>
-              <input type="checkbox" role="switch" checked={abandonedShown.value} onChange={() => (abandonedShown.value = !abandonedShown.value)} />
+              <span class="grow">
+                Show {abandoned === 1 ? "the abandoned branch" : `${abandoned} abandoned branches`}
+              </span>
+              <input
+                type="checkbox"
+                role="switch"
+                checked={abandonedShown.value}
+                onChange={() => (abandonedShown.value = !abandonedShown.value)}
+              />
             </label>
           )}
         </section>
@@ -177,7 +212,11 @@ function ProblemList({ card }: { card: Card | undefined }) {
         <h3>
           Problems <span class="quiet">{all.length || ""}</span>
         </h3>
-        {all.length === 0 && <p class="quiet">{isChecked.value ? "Every line was checked; all of them can be read." : "Checking every line."}</p>}
+        {all.length === 0 && (
+          <p class="quiet">
+            {isChecked.value ? "Every line was checked; all of them can be read." : "Checking every line."}
+          </p>
+        )}
         <ul class="files two">
           {all.slice(0, 100).map((it) => (
             <li key={`${it.offset}.${it.kind}`} class={it.damage ? undefined : "quiet"}>
@@ -218,7 +257,12 @@ function Raw({ transcript }: { transcript: Transcript }) {
       isWanted = false;
     };
   }, [uuid, transcript]);
-  if (!uuid) return <section><p class="quiet">“Raw” at a message shows its line here, byte by byte.</p></section>;
+  if (!uuid)
+    return (
+      <section>
+        <p class="quiet">“Raw” at a message shows its line here, byte by byte.</p>
+      </section>
+    );
   let shown = text ?? "";
   try {
     shown = JSON.stringify(JSON.parse(shown), null, 2);
@@ -232,8 +276,9 @@ function Raw({ transcript }: { transcript: Transcript }) {
         <span class="grow" />
         {text !== undefined && <Copy text={text} label="Copy the line as it was written" words="Copy" />}
       </h3>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and keys have to reach it */}
-      <pre tabIndex={0}>{text === undefined ? "Reading…" : plain(shown.length > 200_000 ? `${shown.slice(0, 200_000)}…` : shown)}</pre>
+      <pre tabIndex={0}>
+        {text === undefined ? "Reading…" : plain(shown.length > 200_000 ? `${shown.slice(0, 200_000)}…` : shown)}
+      </pre>
     </section>
   );
 }
@@ -274,14 +319,28 @@ function Facts({ card }: { card: Card }) {
         )}
         <dt>Length</dt>
         <dd>
-          {[typeof card.message_count === "number" ? count(card.message_count, "message") : "", card.size ? size(card.size) : ""].filter(Boolean).join(", ") || "nothing yet"}
+          {[
+            typeof card.message_count === "number" ? count(card.message_count, "message") : "",
+            card.size ? size(card.size) : "",
+          ]
+            .filter(Boolean)
+            .join(", ") || "nothing yet"}
         </dd>
         <dt>Health</dt>
-        <dd class={health.status === "ok" ? undefined : "bad"}>{health.status === "ok" ? (isChecked.value ? "every line checked" : "as far as is known, whole") : plain(health.reason ?? health.status)}</dd>
+        <dd class={health.status === "ok" ? undefined : "bad"}>
+          {health.status === "ok"
+            ? isChecked.value
+              ? "every line checked"
+              : "as far as is known, whole"
+            : plain(health.reason ?? health.status)}
+        </dd>
         <dt>Resume</dt>
         <dd class="with-copy">
           <code class="cut">claude --resume</code>
-          <Copy text={`cd ${card.cwd ?? "."} && claude --resume ${card.session_id}`} label="Copy the command that resumes it in a terminal" />
+          <Copy
+            text={`cd ${card.cwd ?? "."} && claude --resume ${card.session_id}`}
+            label="Copy the command that resumes it in a terminal"
+          />
         </dd>
       </dl>
     </section>

@@ -36,7 +36,10 @@ function Bar({ transcript }: { transcript: Transcript }) {
     const abort = new AbortController();
     const timer = setTimeout(() => {
       const id = transcript.name.replace(/^(stored|native):/, "");
-      get<SearchPage>(`/search?limit=500&session=${encodeURIComponent(id)}&q=${encodeURIComponent(text.trim())}`, abort.signal).then(
+      get<SearchPage>(
+        `/search?limit=500&session=${encodeURIComponent(id)}&q=${encodeURIComponent(text.trim())}`,
+        abort.signal,
+      ).then(
         (page) => {
           const found = page.items.filter((hit) => hit.message);
           put(found);
@@ -64,7 +67,6 @@ function Bar({ transcript }: { transcript: Transcript }) {
       <label class="field">
         <Icon name="find" />
         <input
-          // biome-ignore lint/a11y/noAutofocus: it was asked for
           autoFocus
           type="search"
           aria-label="Find in this session"

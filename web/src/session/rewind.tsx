@@ -6,7 +6,11 @@ import { preview, type RewindState, rewind, rewinding, undoRewind } from "../sta
 import { plain } from "../text/safe.ts";
 import { count, shortened } from "../text/words.ts";
 
-const ACTIONS: Record<string, string> = { restore: "put back", create: "bring back", remove: "remove; it did not exist then" };
+const ACTIONS: Record<string, string> = {
+  restore: "put back",
+  create: "bring back",
+  remove: "remove; it did not exist then",
+};
 const DONE: Record<string, string> = { restore: "put back", create: "brought back", remove: "removed, kept for undo" };
 
 function Steps({ plan, words, isDone }: { plan: Rewind; words: Record<string, string>; isDone: boolean }) {
@@ -20,7 +24,8 @@ function Steps({ plan, words, isDone }: { plan: Rewind; words: Record<string, st
           </code>
           <span class="quiet">{words[step.action] ?? step.action}</span>
           <span>
-            {step.insertions ? <span class="plus">+{step.insertions}</span> : null} {step.deletions ? <span class="minus">−{step.deletions}</span> : null}
+            {step.insertions ? <span class="plus">+{step.insertions}</span> : null}{" "}
+            {step.deletions ? <span class="minus">−{step.deletions}</span> : null}
           </span>
         </div>
       ))}
@@ -36,15 +41,20 @@ export function RewindPanel({ state }: { state: RewindState }) {
   const skipped = plan?.result.skipped ?? [];
   const left = [...state.choices].filter(([, choice]) => choice === "leave").map(([path]) => path);
   const open = conflicts.filter((it) => !state.choices.has(it.path));
-  const choose = (path: string, choice: "leave" | "force") => void preview(state.session, state.to, new Map(state.choices).set(path, choice));
+  const choose = (path: string, choice: "leave" | "force") =>
+    void preview(state.session, state.to, new Map(state.choices).set(path, choice));
   return (
     <section class="plan">
       <h3 class="step">Rewind to before this prompt</h3>
       {!plan && !state.problem && <p class="quiet">Comparing files.</p>}
       {plan && (
         <p class="sum">
-          {plan.steps.length === 0 && conflicts.length === 0 ? "Every file is already as it was then." : `${count(plan.steps.length, "file")} would go back to how ${plan.steps.length === 1 ? "it was" : "they were"}.`}{" "}
-          {open.length > 0 && `${count(open.length, "file")} ${open.length === 1 ? "is" : "are"} in conflict and ${open.length === 1 ? "needs" : "need"} your choice.`} Nothing has changed yet.
+          {plan.steps.length === 0 && conflicts.length === 0
+            ? "Every file is already as it was then."
+            : `${count(plan.steps.length, "file")} would go back to how ${plan.steps.length === 1 ? "it was" : "they were"}.`}{" "}
+          {open.length > 0 &&
+            `${count(open.length, "file")} ${open.length === 1 ? "is" : "are"} in conflict and ${open.length === 1 ? "needs" : "need"} your choice.`}{" "}
+          Nothing has changed yet.
         </p>
       )}
       {plan && (plan.steps.length > 0 || conflicts.length > 0 || left.length > 0 || skipped.length > 0) && (
@@ -64,10 +74,22 @@ export function RewindPanel({ state }: { state: RewindState }) {
                 <div class="why">
                   <p>{plain(conflict?.because ?? "Somebody else changed it since.")}</p>
                   <label class="pick">
-                    <input type="radio" name={path} checked={choice === "leave"} onChange={() => choose(path, "leave")} /> Leave it as it is now
+                    <input
+                      type="radio"
+                      name={path}
+                      checked={choice === "leave"}
+                      onChange={() => choose(path, "leave")}
+                    />{" "}
+                    Leave it as it is now
                   </label>
                   <label class="pick">
-                    <input type="radio" name={path} checked={choice === "force"} onChange={() => choose(path, "force")} /> Put it back anyway; the present version is saved first
+                    <input
+                      type="radio"
+                      name={path}
+                      checked={choice === "force"}
+                      onChange={() => choose(path, "force")}
+                    />{" "}
+                    Put it back anyway; the present version is saved first
                   </label>
                 </div>
               </div>
@@ -77,7 +99,9 @@ export function RewindPanel({ state }: { state: RewindState }) {
             <div key={it.path}>
               <Icon name="pending" />
               <code class="cut">{shortened(it.path, 34)}</code>
-              <span class="quiet">left out{it.because || it.reason ? `: ${plain(it.because ?? it.reason ?? "")}` : ""}</span>
+              <span class="quiet">
+                left out{it.because || it.reason ? `: ${plain(it.because ?? it.reason ?? "")}` : ""}
+              </span>
               <span />
             </div>
           ))}
@@ -90,21 +114,35 @@ export function RewindPanel({ state }: { state: RewindState }) {
       ))}
       {state.problem && (
         <p class="refused" role="alert">
-          {state.problem.message} {state.problem.problem.hint && <span class="quiet">{state.problem.problem.hint}</span>}
+          {state.problem.message}{" "}
+          {state.problem.problem.hint && <span class="quiet">{state.problem.problem.hint}</span>}
         </p>
       )}
       <div class="acts">
-        <button type="button" class="go" disabled={!plan || state.isBusy || open.length > 0 || plan.steps.length === 0} onClick={() => void rewind(state)}>
+        <button
+          type="button"
+          class="go"
+          disabled={!plan || state.isBusy || open.length > 0 || plan.steps.length === 0}
+          onClick={() => void rewind(state)}
+        >
           {plan ? `Rewind ${count(plan.steps.length, "file")}` : "Rewind"}
         </button>
-        <button type="button" class="bare" onClick={() => void preview(state.session, state.to, state.choices)} disabled={state.isBusy}>
+        <button
+          type="button"
+          class="bare"
+          onClick={() => void preview(state.session, state.to, state.choices)}
+          disabled={state.isBusy}
+        >
           Look again
         </button>
         <button type="button" class="bare" onClick={close}>
           Close
         </button>
       </div>
-      <p class="quiet">Undo stays available. A rewind never touches <code>.git</code>, files this session did not record, or anything outside its folder.</p>
+      <p class="quiet">
+        Undo stays available. A rewind never touches <code>.git</code>, files this session did not record, or anything
+        outside its folder.
+      </p>
     </section>
   );
 }
@@ -115,7 +153,9 @@ function Receipt({ state, close }: { state: RewindState; close: () => void }) {
   return (
     <section class="plan">
       <h3 class="step">{state.isUndone ? "Undone" : `Rewound ${count(receipt.steps.length, "file")}`}</h3>
-      <p class="sum">{state.isUndone ? "Every file is as it was before the rewind." : "Done, and read back from disk."}</p>
+      <p class="sum">
+        {state.isUndone ? "Every file is as it was before the rewind." : "Done, and read back from disk."}
+      </p>
       <div class="tbl">
         <Steps plan={receipt} words={DONE} isDone={!state.isUndone} />
         {[...state.choices].map(([path, choice]) => (

@@ -36,12 +36,20 @@ export function SessionView() {
         <Header card={card} name={name} shown={shown} />
         <Banners card={card} />
         <FindBar transcript={shown} />
-        <Reading shown={shown} card={card} />
-        {isReady && !isAtEnd.value && shown.total.value > 0 && (
-          <button type="button" class="to-end" onClick={() => (jump.value = "end")} title="To the end (G)">
-            <Icon name="down" /> End
-          </button>
-        )}
+        <div class="reading">
+          <Reading shown={shown} card={card} />
+          {isReady && !isAtEnd.value && shown.total.value > 0 && (
+            <button
+              type="button"
+              class="to-end"
+              onClick={() => (jump.value = "end")}
+              title="To the end (G)"
+              aria-label="To the end"
+            >
+              <Icon name="down" />
+            </button>
+          )}
+        </div>
         {isReady && <Composer transcript={shown} card={card} />}
       </main>
       <Details transcript={shown} card={card} />
@@ -63,7 +71,11 @@ function Reading({ shown, card }: { shown: Transcript; card: Card | undefined })
     return (
       <div class="nothing-here" role="alert">
         <h2>{isGone ? "There is no such session" : "This session cannot be shown"}</h2>
-        <p>{isGone ? "It may have been deleted, or lies outside of the directories that this keeper may show." : plain(reading.error.message)}</p>
+        <p>
+          {isGone
+            ? "It may have been deleted, or lies outside of the directories that this keeper may show."
+            : plain(reading.error.message)}
+        </p>
         {problem.hint && <p class="quiet">{problem.hint}</p>}
         {card?.health.reason && <p class="bad">{plain(card.health.reason)}</p>}
         <div class="acts">
@@ -79,7 +91,7 @@ function Reading({ shown, card }: { shown: Transcript; card: Card | undefined })
   }
   if (reading.state === "loading") {
     return (
-      <div class="loading-thread" aria-busy="true" aria-label="Reading the session">
+      <div class="loading-thread" role="status" aria-busy="true" aria-label="Reading the session">
         {isSlow && [64, 88, 40, 72, 56].map((width) => <span key={width} class={`ghost w${width}`} />)}
       </div>
     );
@@ -117,7 +129,6 @@ function Header({ card, name, shown }: { card: Card | undefined; name: string; s
       {isNaming && card ? (
         <input
           class="naming"
-          // biome-ignore lint/a11y/noAutofocus: it was asked for
           autoFocus
           aria-label="Name of the session"
           defaultValue={title(card)}
@@ -133,22 +144,39 @@ function Header({ card, name, shown }: { card: Card | undefined; name: string; s
       ) : (
         <h1 class="cut">{plain(words)}</h1>
       )}
-      <code class="quiet cut wide" title={card ? `${card.cwd ?? ""}${card.git_branch ? ` on ${card.git_branch}` : ""}` : undefined}>
+      <code
+        class="quiet cut wide"
+        title={card ? `${card.cwd ?? ""}${card.git_branch ? ` on ${card.git_branch}` : ""}` : undefined}
+      >
         {[place(card?.cwd), card?.git_branch].filter(Boolean).join(" · ")}
       </code>
       <span class="grow" />
       {card && state && (
         <span class="state" role="status">
           <StateMark card={card} />
-          <span class={TONES[state] === "bad" ? "bad" : TONES[state] === "wait" ? "wait" : undefined}>{WORDS[state]}</span>
+          <span class={TONES[state] === "bad" ? "bad" : TONES[state] === "wait" ? "wait" : undefined}>
+            {WORDS[state]}
+          </span>
           {since !== undefined && <span class="quiet">{duration(Date.now() - since)}</span>}
         </span>
       )}
-      <button type="button" class="bare icon wide" title="Find in this session (/)" aria-label="Find in this session" onClick={openFind}>
+      <button
+        type="button"
+        class="bare icon wide"
+        title="Find in this session (/)"
+        aria-label="Find in this session"
+        onClick={openFind}
+      >
         <Icon name="find" />
       </button>
       {can("drive") && (
-        <button type="button" class="bare icon wide" title="Fork from the end" aria-label="Fork from the end" onClick={() => void fork(name)}>
+        <button
+          type="button"
+          class="bare icon wide"
+          title="Fork from the end"
+          aria-label="Fork from the end"
+          onClick={() => void fork(name)}
+        >
           <Icon name="fork" />
         </button>
       )}
@@ -167,11 +195,24 @@ function Header({ card, name, shown }: { card: Card | undefined; name: string; s
       </button>
       {card && (
         <span class="menu-place">
-          <button type="button" class="bare icon" title="More" aria-label="More" aria-expanded={isMenu} onClick={() => menu(!isMenu)}>
+          <button
+            type="button"
+            class="bare icon"
+            title="More"
+            aria-label="More"
+            aria-expanded={isMenu}
+            onClick={() => menu(!isMenu)}
+          >
             <Icon name="dots" />
           </button>
           {isMenu && (
-            <div class="menu" role="menu" tabIndex={-1} onClick={() => menu(false)} onKeyDown={(event) => event.key === "Escape" && menu(false)}>
+            <div
+              class="menu"
+              role="menu"
+              tabIndex={-1}
+              onClick={() => menu(false)}
+              onKeyDown={(event) => event.key === "Escape" && menu(false)}
+            >
               <button type="button" role="menuitem" onClick={() => naming(true)}>
                 Rename
               </button>
@@ -237,8 +278,12 @@ function Banners({ card }: { card: Card | undefined }) {
         <div class="banner">
           <Icon name="damaged" tone="bad" />
           <span class="grow">
-            <b>{damaged === 1 ? "One place in this session file cannot be read." : `${count(damaged, "place")} in this session file cannot be read.`}</b> Everything else is
-            shown.
+            <b>
+              {damaged === 1
+                ? "One place in this session file cannot be read."
+                : `${count(damaged, "place")} in this session file cannot be read.`}
+            </b>{" "}
+            Everything else is shown.
           </span>
           <button type="button" onClick={nextProblem}>
             Next problem <kbd>p</kbd>

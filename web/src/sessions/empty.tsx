@@ -1,7 +1,8 @@
 /** No sessions at all: what this page is for, in three lines, and what to do. */
 
-import { Icon } from "../parts/icon.tsx";
 import { Copy } from "../parts/copy.tsx";
+import { Icon } from "../parts/icon.tsx";
+import { Quoted } from "../parts/quoted.tsx";
 import { can, info } from "../state/sessions.ts";
 import { place } from "../text/words.ts";
 import { openNew } from "./new_session.tsx";
@@ -49,9 +50,12 @@ export function Empty() {
             ))}
           </>
         )}
-        .{about?.agent.missing ? ` ${about.agent.missing}.` : ""}
+        . {about?.agent.missing && <Quoted words={`${about.agent.missing}.`} />}
       </p>
-      <figure class="legend" aria-label="A thread runs through prompts as beads and checkpoints as knots; a subagent is a thin strand beside it, a fork leaves it, a part taken back is dashed, and a diamond needs you">
+      <figure
+        class="legend"
+        aria-label="A thread runs through prompts as beads and checkpoints as knots; a subagent is a thin strand beside it, a fork leaves it, a part taken back is dashed, and a diamond needs you"
+      >
         <svg viewBox="0 0 640 110" aria-hidden="true">
           <path d="M0 60H258M276 60H606" />
           <circle class="f" cx="48" cy="60" r="6" />
@@ -63,12 +67,24 @@ export function Empty() {
           <path class="pale" d="M280 62c10 0 12 28 26 28h56" />
           <circle class="f" cx="500" cy="60" r="6" />
           <path class="gem" d="M614 50l10 10-10 10-10-10Z" />
-          <text x="30" y="38">prompt</text>
-          <text x="152" y="106">subagent</text>
-          <text x="236" y="38">checkpoint</text>
-          <text x="450" y="34">fork</text>
-          <text x="370" y="94">taken back</text>
-          <text x="572" y="38">needs you</text>
+          <text x="30" y="38">
+            prompt
+          </text>
+          <text x="152" y="106">
+            subagent
+          </text>
+          <text x="236" y="38">
+            checkpoint
+          </text>
+          <text x="450" y="34">
+            fork
+          </text>
+          <text x="370" y="94">
+            taken back
+          </text>
+          <text x="572" y="38">
+            needs you
+          </text>
         </svg>
       </figure>
     </div>

@@ -9,7 +9,18 @@ import { Time } from "../parts/time.tsx";
 import { VirtualList } from "../parts/virtual_list.tsx";
 import { pending, wish } from "../state/attention.ts";
 import { address } from "../state/route.ts";
-import { grouped, isListed, listFailed, type Look, loadSessions, look, matching, nameOf, sessions, title } from "../state/sessions.ts";
+import {
+  grouped,
+  isListed,
+  type Look,
+  listFailed,
+  loadSessions,
+  look,
+  matching,
+  nameOf,
+  sessions,
+  title,
+} from "../state/sessions.ts";
 import { theme, turnTheme } from "../state/settings.ts";
 import { plain } from "../text/safe.ts";
 import { firstLine, number, place, size } from "../text/words.ts";
@@ -17,7 +28,10 @@ import { Empty } from "./empty.tsx";
 import { openNew } from "./new_session.tsx";
 import { filter, LinkState } from "./sidebar.tsx";
 
-type Row = { kind: "need"; count: number } | { kind: "project"; place: string; count: number } | { kind: "card"; card: Card; isNeed: boolean };
+type Row =
+  | { kind: "need"; count: number }
+  | { kind: "project"; place: string; count: number }
+  | { kind: "card"; card: Card; isNeed: boolean };
 
 const chip = signal<Look | undefined>(undefined);
 const ORDER: Look[] = ["waiting", "running", "elsewhere", "failed", "damaged", "pending"];
@@ -46,7 +60,8 @@ const rows = computed<Row[]>(() => {
 
 const isPhone = () => window.matchMedia("(max-width: 599px)").matches;
 const height = (row: Row): number => (row.kind === "card" && isPhone() ? 56 : 32);
-const keyOf = (row: Row): string => (row.kind === "card" ? nameOf(row.card) : row.kind === "need" ? "need" : `project.${row.place}`);
+const keyOf = (row: Row): string =>
+  row.kind === "card" ? nameOf(row.card) : row.kind === "need" ? "need" : `project.${row.place}`;
 
 function about(card: Card): string {
   const asked = pending.value.find((it) => it.shown.session_id === card.session_id);
@@ -54,7 +69,9 @@ function about(card: Card): string {
   if (card.health.status !== "ok" && card.health.reason) return card.health.reason;
   if (card.state === "elsewhere") return "open in a terminal";
   if (card.parent) return "a fork";
-  return card.name ? firstLine(card.first_prompt ?? "") : (card.first_prompt ?? "").trim().split("\n").slice(1).join(" ").slice(0, 200);
+  return card.name
+    ? firstLine(card.first_prompt ?? "")
+    : (card.first_prompt ?? "").trim().split("\n").slice(1).join(" ").slice(0, 200);
 }
 
 function RowView({ row }: { row: Row }) {
@@ -68,14 +85,18 @@ function RowView({ row }: { row: Row }) {
   if (row.kind === "project") {
     return (
       <h2>
-        <b title={row.place}>{row.place ? place(row.place) : "no directory"}</b> {number(row.count)} {row.count === 1 ? "session" : "sessions"}
+        <b title={row.place}>{row.place ? place(row.place) : "no directory"}</b> {number(row.count)}{" "}
+        {row.count === 1 ? "session" : "sessions"}
       </h2>
     );
   }
   const { card } = row;
   const state = look(card);
   return (
-    <a class="sess" href={row.isNeed && pending.value.length ? "#attention" : address({ view: "session", session: nameOf(card) })}>
+    <a
+      class="sess"
+      href={row.isNeed && pending.value.length ? "#attention" : address({ view: "session", session: nameOf(card) })}
+    >
       <StateMark card={card} />
       <span class={`st ${TONES[state] ?? ""}`}>{state === "waiting" ? "waiting" : WORDS[state].toLowerCase()}</span>
       <span class="nm cut">
@@ -85,7 +106,9 @@ function RowView({ row }: { row: Row }) {
       <span class="at mono cut" title={card.cwd ?? undefined}>
         {row.isNeed ? [place(card.cwd), card.git_branch].filter(Boolean).join(" · ") : card.git_branch}
       </span>
-      <span class="r n">{card.message_count === null || card.message_count === undefined ? "" : number(card.message_count)}</span>
+      <span class="r n">
+        {card.message_count === null || card.message_count === undefined ? "" : number(card.message_count)}
+      </span>
       <span class="r z">{card.size ? size(card.size) : ""}</span>
       <Time at={card.updated_at} class="r t" />
     </a>
@@ -130,7 +153,13 @@ export function List() {
             <Icon name="plus" /> New session <kbd>c</kbd>
           </button>
         )}
-        <button type="button" class="bare icon" title={`Theme: ${theme.value} (t)`} aria-label={`Change the theme, now ${theme.value}`} onClick={turnTheme}>
+        <button
+          type="button"
+          class="bare icon"
+          title={`Theme: ${theme.value} (t)`}
+          aria-label={`Change the theme, now ${theme.value}`}
+          onClick={turnTheme}
+        >
           <Icon name="theme" />
         </button>
       </header>
@@ -142,7 +171,12 @@ export function List() {
         <main class="rows-main">
           <h1 class="vh">Sessions</h1>
           <div class="chips" role="group" aria-label="State">
-            <button type="button" class={chip.value ? "" : "here"} aria-pressed={!chip.value} onClick={() => (chip.value = undefined)}>
+            <button
+              type="button"
+              class={chip.value ? "" : "here"}
+              aria-pressed={!chip.value}
+              onClick={() => (chip.value = undefined)}
+            >
               All {number(found.value.length)}
             </button>
             {ORDER.filter((state) => counts.value.get(state)).map((state) => (
@@ -153,11 +187,13 @@ export function List() {
                 aria-pressed={chip.value === state}
                 onClick={() => (chip.value = chip.value === state ? undefined : state)}
               >
-                <Icon name={state} tone={TONES[state]} /> {state === "waiting" ? "Waiting" : WORDS[state]} {number(counts.value.get(state) ?? 0)}
+                <Icon name={state} tone={TONES[state]} /> {state === "waiting" ? "Waiting" : WORDS[state]}{" "}
+                {number(counts.value.get(state) ?? 0)}
               </button>
             ))}
             <span class="end">
-              {shown.value.length < all ? `${number(shown.value.length)} of ${number(all)}` : number(all)} · newest first
+              {shown.value.length < all ? `${number(shown.value.length)} of ${number(all)}` : number(all)} · newest
+              first
             </span>
           </div>
           <div class="sess head" aria-hidden="true">
@@ -198,7 +234,14 @@ export function List() {
               </button>
             </div>
           ) : (
-            <VirtualList class="rows" rows={rows.value} height={height} keyOf={keyOf} render={(row) => <RowView row={row} />} label="Sessions" />
+            <VirtualList
+              class="rows"
+              rows={rows.value}
+              height={height}
+              keyOf={keyOf}
+              render={(row) => <RowView row={row} />}
+              label="Sessions"
+            />
           )}
         </main>
       )}

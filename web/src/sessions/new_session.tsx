@@ -3,9 +3,10 @@
 import { signal } from "@preact/signals";
 import { useMemo, useState } from "preact/hooks";
 import { Panel } from "../parts/panel.tsx";
+import { Quoted } from "../parts/quoted.tsx";
 import { begin } from "../state/actions.ts";
-import { can, cardOf, info, sessions } from "../state/sessions.ts";
 import { shownSession } from "../state/route.ts";
+import { can, cardOf, info, sessions } from "../state/sessions.ts";
 
 const isOpen = signal(false);
 
@@ -24,7 +25,13 @@ function Form() {
   const [prompt, write] = useState("");
   const [isBusy, work] = useState(false);
   const close = () => (isOpen.value = false);
-  const known = useMemo(() => [...new Set([...sessions.value.map((card) => card.cwd), ...(info.value?.allowed_roots ?? [])])].filter(Boolean).slice(0, 200), []);
+  const known = useMemo(
+    () =>
+      [...new Set([...sessions.value.map((card) => card.cwd), ...(info.value?.allowed_roots ?? [])])]
+        .filter(Boolean)
+        .slice(0, 200),
+    [],
+  );
   const submit = async (event: Event) => {
     event.preventDefault();
     work(true);
@@ -37,8 +44,14 @@ function Form() {
         <form class="form" onSubmit={(event) => void submit(event)}>
           <label>
             Directory
-            {/* biome-ignore lint/a11y/noAutofocus: the panel was asked for */}
-            <input autoFocus list="directories" required value={cwd} onInput={(event) => choose(event.currentTarget.value)} spellcheck={false} />
+            <input
+              autoFocus
+              list="directories"
+              required
+              value={cwd}
+              onInput={(event) => choose(event.currentTarget.value)}
+              spellcheck={false}
+            />
           </label>
           <datalist id="directories">
             {known.map((path) => (
@@ -47,9 +60,16 @@ function Form() {
           </datalist>
           <label>
             First prompt
-            <textarea rows={4} value={prompt} placeholder="What Claude should do" onInput={(event) => write(event.currentTarget.value)} />
+            <textarea
+              rows={4}
+              value={prompt}
+              placeholder="What Claude should do"
+              onInput={(event) => write(event.currentTarget.value)}
+            />
           </label>
-          {info.value && info.value.allowed_roots.length > 0 && <p class="quiet">Directories beneath {info.value.allowed_roots.join(", ")} are allowed.</p>}
+          {info.value && info.value.allowed_roots.length > 0 && (
+            <p class="quiet">Directories beneath {info.value.allowed_roots.join(", ")} are allowed.</p>
+          )}
           <div class="acts">
             <button type="submit" class="go" disabled={isBusy || !cwd}>
               {isBusy ? "Starting" : "Start"}
@@ -61,7 +81,10 @@ function Form() {
         </form>
       ) : (
         <div class="form">
-          <p>This keeper only reads: {info.value?.agent.missing ?? "Claude Code was not found when it was started"}.</p>
+          <p>
+            This keeper only reads.{" "}
+            <Quoted words={`${info.value?.agent.missing ?? "Claude Code was not found when it was started"}.`} />
+          </p>
           <p class="quiet">Sessions that you start in a terminal appear here by themselves.</p>
         </div>
       )}

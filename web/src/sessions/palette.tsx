@@ -36,14 +36,25 @@ function actions(): Choice[] {
   const all: Choice[] = [
     { key: "new", icon: "plus", words: "New session", act: openNew },
     { key: "list", icon: "list", words: "All sessions", act: () => go({ view: "list" }) },
-    { key: "attention", icon: "gem", words: `Attention${pending.value.length ? `, ${pending.value.length} waiting` : ""}`, act: () => go({ view: "attention" }) },
+    {
+      key: "attention",
+      icon: "gem",
+      words: `Attention${pending.value.length ? `, ${pending.value.length} waiting` : ""}`,
+      act: () => go({ view: "attention" }),
+    },
     { key: "theme", icon: "theme", words: "Change the theme", act: turnTheme },
     { key: "help", icon: "question", words: "Keys", act: openHelp },
   ];
   if (card && name) {
-    if (can("drive")) all.push({ key: "fork", icon: "fork", words: "Fork this session from its end", act: () => void fork(name) });
+    if (can("drive"))
+      all.push({ key: "fork", icon: "fork", words: "Fork this session from its end", act: () => void fork(name) });
     all.push({ key: "archive", icon: "folder", words: "Archive this session", act: () => void archive(card) });
-    all.push({ key: "trash", icon: "close", words: "Move this session to the trash", act: () => void moveToTrash(card) });
+    all.push({
+      key: "trash",
+      icon: "close",
+      words: "Move this session to the trash",
+      act: () => void moveToTrash(card),
+    });
   }
   return all;
 }
@@ -83,7 +94,15 @@ function Box() {
     const open = (session: string, message?: string) => go({ view: "session", session, message });
     const word = text.trim().toLowerCase();
     return [
-      ...cards.map((card): Choice => ({ key: nameOf(card), icon: look(card), words: title(card), more: place(card.cwd), act: () => open(nameOf(card)) })),
+      ...cards.map(
+        (card): Choice => ({
+          key: nameOf(card),
+          icon: look(card),
+          words: title(card),
+          more: place(card.cwd),
+          act: () => open(nameOf(card)),
+        }),
+      ),
       ...actions().filter((choice) => choice.words.toLowerCase().includes(word)),
       ...hits.map(
         (hit, number): Choice => ({
@@ -111,7 +130,6 @@ function Box() {
     event.preventDefault();
   };
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape does the same
     <dialog
       ref={dialog}
       class="panel palette"
@@ -126,7 +144,6 @@ function Box() {
         <label class="field big">
           <Icon name="find" />
           <input
-            // biome-ignore lint/a11y/noAutofocus: the box was asked for
             autoFocus
             role="combobox"
             aria-expanded="true"
@@ -142,11 +159,8 @@ function Box() {
             onKeyDown={press}
           />
         </label>
-        {/* biome-ignore lint/a11y/useFocusableInteractive: the box keeps the focus, and says which one is active */}
         <div id="choices" role="listbox" aria-label="Found">
           {choices.map((choice, number) => (
-            // biome-ignore lint/a11y/useKeyWithClickEvents: the box takes the keys
-            // biome-ignore lint/a11y/useFocusableInteractive: as above
             <div
               key={choice.key}
               id={`choice-${number}`}

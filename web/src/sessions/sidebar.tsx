@@ -13,8 +13,8 @@ import { grouped, isListed, look, matching, nameOf, sessions, title } from "../s
 import { folded, theme, turnTheme } from "../state/settings.ts";
 import { plain } from "../text/safe.ts";
 import { exact, number, place, shortened } from "../text/words.ts";
-import { openPalette } from "./palette.tsx";
 import { openNew } from "./new_session.tsx";
+import { openPalette } from "./palette.tsx";
 
 export const filter = signal("");
 const unfolded = signal<ReadonlySet<string>>(new Set());
@@ -36,7 +36,8 @@ const rows = computed<Row[]>(() => {
   const waiting = shown.filter((card) => card.state === "waiting" || wishes.has(card.session_id));
   if (waiting.length > 0) {
     found.push({ kind: "need" });
-    for (const card of waiting) found.push({ kind: "card", card, wish: wishes.get(card.session_id) ?? "needs you", key: `need.${nameOf(card)}` });
+    for (const card of waiting)
+      found.push({ kind: "card", card, wish: wishes.get(card.session_id) ?? "needs you", key: `need.${nameOf(card)}` });
   }
   const isFiltered = filter.value.trim() !== "";
   for (const { place: where, cards } of grouped(shown)) {
@@ -79,7 +80,13 @@ function RowView({ row }: { row: Row }) {
     case "project":
       return (
         <h2>
-          <button type="button" class="fold" aria-expanded={!row.isFolded} title={row.place} onClick={() => toggle(row.place)}>
+          <button
+            type="button"
+            class="fold"
+            aria-expanded={!row.isFolded}
+            title={row.place}
+            onClick={() => toggle(row.place)}
+          >
             <Icon name={row.isFolded ? "right" : "down"} />
             <span class="mono cut">{row.place ? shortened(row.place, 26) : "no directory"}</span>
             {(row.isFolded || row.count > FEW + 2) && <span>{number(row.count)}</span>}
@@ -88,7 +95,11 @@ function RowView({ row }: { row: Row }) {
       );
     case "more":
       return (
-        <button type="button" class="text more-sessions" onClick={() => (unfolded.value = new Set([...unfolded.value, row.place]))}>
+        <button
+          type="button"
+          class="text more-sessions"
+          onClick={() => (unfolded.value = new Set([...unfolded.value, row.place]))}
+        >
           {number(row.count)} more
         </button>
       );
@@ -100,7 +111,9 @@ function RowView({ row }: { row: Row }) {
       return (
         <a
           class={isHere ? "item here" : "item"}
-          href={row.wish && pending.value.length > 0 ? "#attention" : address({ view: "session", session: nameOf(card) })}
+          href={
+            row.wish && pending.value.length > 0 ? "#attention" : address({ view: "session", session: nameOf(card) })
+          }
           aria-current={isHere ? "page" : undefined}
           title={`${title(card)}\n${place(card.cwd)}\n${WORDS[look(card)]} · ${exact(card.updated_at)}`}
         >
@@ -134,10 +147,24 @@ export function Sidebar() {
         <span class="grow">Find anything</span>
         <kbd>Ctrl K</kbd>
       </button>
-      <VirtualList class="nav" rows={rows.value} height={height} keyOf={keyOf} render={(row) => <RowView row={row} />} label="Sessions by project" reveal={shownSession.value} />
+      <VirtualList
+        class="nav"
+        rows={rows.value}
+        height={height}
+        keyOf={keyOf}
+        render={(row) => <RowView row={row} />}
+        label="Sessions by project"
+        reveal={shownSession.value}
+      />
       <footer>
         <LinkState />
-        <button type="button" class="bare icon" title={`Theme: ${theme.value} (t)`} aria-label={`Change the theme, now ${theme.value}`} onClick={turnTheme}>
+        <button
+          type="button"
+          class="bare icon"
+          title={`Theme: ${theme.value} (t)`}
+          aria-label={`Change the theme, now ${theme.value}`}
+          onClick={turnTheme}
+        >
           <Icon name="theme" />
         </button>
       </footer>
@@ -151,8 +178,13 @@ export function LinkState() {
   const isOpen = link.state === "open";
   return (
     <span class="link-state grow cut" role="status">
-      <Icon name={isOpen ? "running" : link.state === "connecting" ? "pending" : "failed"} tone={isOpen ? "accent still" : link.state === "connecting" ? undefined : "bad"} />
-      <span class="cut">{isOpen ? `Keeper connected · :${location.port}` : link.state === "connecting" ? "Connecting" : "Not connected"}</span>
+      <Icon
+        name={isOpen ? "running" : link.state === "connecting" ? "pending" : "failed"}
+        tone={isOpen ? "accent still" : link.state === "connecting" ? undefined : "bad"}
+      />
+      <span class="cut">
+        {isOpen ? `Keeper connected · :${location.port}` : link.state === "connecting" ? "Connecting" : "Not connected"}
+      </span>
     </span>
   );
 }

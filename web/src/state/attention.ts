@@ -13,10 +13,14 @@ export const refusals = signal<Map<string, string>>(new Map());
 
 const newest = (one: Attention, other: Attention): number => (one.requested_at < other.requested_at ? 1 : -1);
 
-export const pending = computed(() => [...all.value.values()].filter((it) => it.state === "pending").sort((one, other) => -newest(one, other)));
+export const pending = computed(() =>
+  [...all.value.values()].filter((it) => it.state === "pending").sort((one, other) => -newest(one, other)),
+);
 export const lost = computed(() => [...all.value.values()].filter((it) => it.state === "lost").sort(newest));
 export const decided = computed(() =>
-  [...all.value.values()].filter((it) => !["pending", "lost"].includes(it.state)).sort((one, other) => ((one.decided_at ?? "") < (other.decided_at ?? "") ? 1 : -1)),
+  [...all.value.values()]
+    .filter((it) => !["pending", "lost"].includes(it.state))
+    .sort((one, other) => ((one.decided_at ?? "") < (other.decided_at ?? "") ? 1 : -1)),
 );
 
 export const requestOf = (id: string): Attention | undefined => all.value.get(id);
@@ -88,12 +92,18 @@ export async function decide(attention: Attention, decision: Decision): Promise<
     refusals.value = new Map(refusals.value).set(id, words);
   };
   try {
-    put(await ask<Attention>("POST", `/attention/${encodeURIComponent(id)}/decision`, { ...decision, shown_digest: attention.digest }));
+    put(
+      await ask<Attention>("POST", `/attention/${encodeURIComponent(id)}/decision`, {
+        ...decision,
+        shown_digest: attention.digest,
+      }),
+    );
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     const current = error.problem.about?.attention as Attention | undefined;
     if (current?.shown) put(current);
-    if (error.code === "already-decided") say(`Already ${current?.state ?? "decided"}${current?.decided_by ? `, by ${who(current.decided_by)}` : ""}.`);
+    if (error.code === "already-decided")
+      say(`Already ${current?.state ?? "decided"}${current?.decided_by ? `, by ${who(current.decided_by)}` : ""}.`);
     else if (error.code === "not-what-was-shown") say("The request has changed. This is what it is now.");
     else say(error.message);
   }

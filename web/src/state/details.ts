@@ -4,8 +4,8 @@ import { signal } from "@preact/signals";
 import type { Checkpoint, Rewind } from "../api/events.ts";
 import { get, post, Refused } from "../api/keeper.ts";
 import type { ProblemItem, Problems, SubagentPage, Tree } from "../api/types.ts";
-import { isPanelOpen } from "./settings.ts";
 import { can } from "./sessions.ts";
+import { isPanelOpen } from "./settings.ts";
 
 export type Tab = "changes" | "subagents" | "problems" | "raw";
 
@@ -101,7 +101,13 @@ async function step(state: RewindState, act: () => Promise<Partial<RewindState>>
 
 /** Asks what going back to before a message would change. Nothing changes yet. */
 export function preview(session: string, to: string, choices = new Map<string, "leave" | "force">()): Promise<void> {
-  const state: RewindState = { session, to, choices, isBusy: true, plan: rewinding.value?.to === to ? rewinding.value.plan : undefined };
+  const state: RewindState = {
+    session,
+    to,
+    choices,
+    isBusy: true,
+    plan: rewinding.value?.to === to ? rewinding.value.plan : undefined,
+  };
   return step(state, async () => {
     const body = { to, dry_run: true, leave: chosen(state, "leave"), force: chosen(state, "force") };
     return { plan: await post<Rewind>(`/sessions/${encodeURIComponent(session)}/rewind`, body) };
@@ -111,7 +117,12 @@ export function preview(session: string, to: string, choices = new Map<string, "
 /** Does what was looked at, and nothing else: the keeper compares. */
 export function rewind(state: RewindState): Promise<void> {
   return step(state, async () => {
-    const body = { to: state.to, expect_digest: state.plan?.digest, leave: chosen(state, "leave"), force: chosen(state, "force") };
+    const body = {
+      to: state.to,
+      expect_digest: state.plan?.digest,
+      leave: chosen(state, "leave"),
+      force: chosen(state, "force"),
+    };
     return { receipt: await post<Rewind>(`/sessions/${encodeURIComponent(state.session)}/rewind`, body) };
   });
 }

@@ -70,7 +70,8 @@ export async function start(): Promise<void> {
     const count = pending.value.length;
     const name = route.value.session;
     const card = name ? cardOf(name) : undefined;
-    const what = route.value.view === "attention" ? "Attention" : card ? title(card) : info.value?.demo ? "Demo" : "Sessions";
+    const what =
+      route.value.view === "attention" ? "Attention" : card ? title(card) : info.value?.demo ? "Demo" : "Sessions";
     document.title = `${count ? `(${count}) ` : ""}${isLoggedOut.value ? "" : `${what} · `}Rethread`;
   });
 }

@@ -136,7 +136,12 @@ export const can = (feature: string): boolean => info.value?.features.includes(f
 
 /** Takes an event of the list. */
 export function hearOfSessions(frame: Frame): void {
-  const data = frame.data as Card & { home?: Card["home"]; session_id?: string; state?: SessionState; health?: Card["health"] };
+  const data = frame.data as Card & {
+    home?: Card["home"];
+    session_id?: string;
+    state?: SessionState;
+    health?: Card["health"];
+  };
   switch (frame.type) {
     case "session.created":
     case "session.updated":

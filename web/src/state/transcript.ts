@@ -353,7 +353,8 @@ export class Transcript {
     this.arrived.clear();
     this.around.value++;
     const errors = Array.isArray(said.errors) ? said.errors.map(String).join("; ") : "";
-    if (type === "turn.failed") this.ending.value = { kind: "failed", why: errors || String(said.result ?? said.subtype ?? "") };
+    if (type === "turn.failed")
+      this.ending.value = { kind: "failed", why: errors || String(said.result ?? said.subtype ?? "") };
     else if (type === "turn.interrupted") this.ending.value = { kind: "interrupted", why: "" };
     else this.ending.value = undefined;
   }
@@ -392,7 +393,8 @@ export class Transcript {
 
   /** Another prompt after a message that was answered already: the conversation went back. */
   private leavesTheBranch(item: Item): boolean {
-    const parent = item.kind === "prompt" && !item.provisional && item.parent_uuid ? this.numbers.get(item.parent_uuid) : undefined;
+    const parent =
+      item.kind === "prompt" && !item.provisional && item.parent_uuid ? this.numbers.get(item.parent_uuid) : undefined;
     if (parent === undefined) return false;
     for (let number = parent + 1; number < this.total.value; number++) {
       const between = this.items.get(number);
@@ -411,7 +413,8 @@ export class Transcript {
 
   private rest(partial: Partial): Partial | undefined {
     const arrived = partial.message_id ? (this.arrived.get(partial.message_id) ?? 0) : 0;
-    if (arrived >= partial.blocks.length && arrived > 0) return { ...partial, blocks: partial.blocks.map((block) => ({ ...block, text: "" })) };
+    if (arrived >= partial.blocks.length && arrived > 0)
+      return { ...partial, blocks: partial.blocks.map((block) => ({ ...block, text: "" })) };
     return { ...partial, blocks: partial.blocks.map((block, at) => (at < arrived ? { ...block, text: "" } : block)) };
   }
 
@@ -459,7 +462,9 @@ export class Transcript {
   /** Sends one again that was refused. */
   async deliver(mine: Optimistic, isBusy: boolean): Promise<void> {
     const become = (change: object) => {
-      this.optimistic.value = this.optimistic.value.map((other) => (other.uuid === mine.uuid ? { ...other, ...change } : other));
+      this.optimistic.value = this.optimistic.value.map((other) =>
+        other.uuid === mine.uuid ? { ...other, ...change } : other,
+      );
     };
     become({ state: "sending", problem: undefined });
     try {

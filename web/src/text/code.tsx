@@ -73,7 +73,6 @@ export function Code({ text, language }: { text: string; language?: string | und
         <span>{language ? plain(language).slice(0, 24) : "text"}</span>
         <Copy text={safe} label="Copy code" />
       </figcaption>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and keys have to reach it */}
       <pre tabIndex={0}>
         <Coloured text={safe} language={language?.toLowerCase()} />
       </pre>

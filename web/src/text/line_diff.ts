@@ -37,11 +37,30 @@ function split(text: string): string[] {
 
 const unchanged = (text: string): Word[] => [{ text, changed: false }];
 
-/** Marks what changed within a pair of lines, unless hardly anything stayed. */
-function within(before: string, after: string): [Word[], Word[]] {
+/** Each removed line beside the first added one that it may have become. */
+function paired(before: string[], after: string[]): [Word[][], Word[][]] {
+  const [removals, additions] = [before.map(unchanged), after.map(unchanged)];
+  if (before.length * after.length > 2500) return [removals, additions];
+  let from = 0;
+  before.forEach((text, row) => {
+    for (let at = from; at < after.length; at++) {
+      const pair = within(text, after[at] ?? "");
+      if (!pair) continue;
+      [removals[row], additions[at]] = pair;
+      from = at + 1;
+      return;
+    }
+  });
+  return [removals, additions];
+}
+
+/** Marks what changed within a pair of lines; nothing if hardly anything stayed. */
+function within(before: string, after: string): [Word[], Word[]] | undefined {
   const parts = before.length + after.length < 2000 ? diffWordsWithSpace(before, after) : [];
-  const kept = parts.filter((part) => !part.added && !part.removed).reduce((sum, part) => sum + part.value.trim().length, 0);
-  if (kept * 3 < Math.min(before.trim().length, after.trim().length)) return [unchanged(before), unchanged(after)];
+  const kept = parts
+    .filter((part) => !part.added && !part.removed)
+    .reduce((sum, part) => sum + part.value.trim().length, 0);
+  if (kept < 3 || kept * 2 < Math.min(before.trim().length, after.trim().length)) return undefined;
   const side = (skip: "added" | "removed", mine: "added" | "removed"): Word[] =>
     parts.filter((part) => !part[skip]).map((part) => ({ text: part.value, changed: !!part[mine] }));
   return [side("added", "removed"), side("removed", "added")];
@@ -65,16 +84,9 @@ export function compare(before: string, after: string): Diff {
     const next = changes[at + 1];
     if (change.removed && next?.added) {
       const others = split(next.value);
-      const pairs = texts.map((text, row) => {
-        const other = others[row];
-        return texts.length === others.length && other !== undefined ? within(text, other) : undefined;
-      });
-      texts.forEach((text, row) => {
-        lines.push({ mark: "-", before: old++, words: pairs[row]?.[0] ?? unchanged(text) });
-      });
-      others.forEach((text, row) => {
-        lines.push({ mark: "+", after: fresh++, words: pairs[row]?.[1] ?? unchanged(text) });
-      });
+      const [removals, additions] = paired(texts, others);
+      for (const words of removals) lines.push({ mark: "-", before: old++, words });
+      for (const words of additions) lines.push({ mark: "+", after: fresh++, words });
       [removed, added] = [removed + texts.length, added + others.length];
       at++;
     } else if (change.removed) {

@@ -10,11 +10,16 @@ const ENTITIES: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"'
 
 /** The lexer leaves entities to a browser's parser, which never sees them here. */
 function decoded(text: string): string {
-  return plain(text).replace(/&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|(amp|lt|gt|quot|apos|nbsp));/gi, (whole, hex, dec, name) => {
-    if (name) return ENTITIES[String(name).toLowerCase()] ?? whole;
-    const code = Number.parseInt(hex ?? dec, hex ? 16 : 10);
-    return code > 31 && code <= 0x10ffff && !(code >= 0xd800 && code < 0xe000) ? String.fromCodePoint(code) : "\ufffd";
-  });
+  return plain(text).replace(
+    /&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|(amp|lt|gt|quot|apos|nbsp));/gi,
+    (whole, hex, dec, name) => {
+      if (name) return ENTITIES[String(name).toLowerCase()] ?? whole;
+      const code = Number.parseInt(hex ?? dec, hex ? 16 : 10);
+      return code > 31 && code <= 0x10ffff && !(code >= 0xd800 && code < 0xe000)
+        ? String.fromCodePoint(code)
+        : "\ufffd";
+    },
+  );
 }
 
 function inline(tokens: Token[] | undefined): ComponentChildren {
@@ -44,7 +49,9 @@ function inlineToken(token: Token): ComponentChildren {
       );
     case "text":
     case "escape":
-      return "tokens" in token && token.tokens ? inline(token.tokens) : decoded(token.type === "escape" ? token.text : token.raw);
+      return "tokens" in token && token.tokens
+        ? inline(token.tokens)
+        : decoded(token.type === "escape" ? token.text : token.raw);
     default:
       // HTML among it.
       return plain(token.raw);

@@ -28,8 +28,10 @@ export type Block =
 
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
-const string = (value: unknown): string => (typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value));
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const string = (value: unknown): string =>
+  typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value);
 
 /** The bytes of a picture as an address; pictures from elsewhere are never loaded. */
 function picture(source: unknown): string | undefined {

@@ -36,9 +36,23 @@ export function Branch({ leaf, messages, from, transcript, card }: BranchProps) 
   const toggle = async () => {
     if (rows) return show(undefined);
     try {
-      const page = await get<Page>(`/sessions/${encodeURIComponent(transcript.name)}/messages?branch=all&around=${encodeURIComponent(leaf)}&limit=500`);
-      const none = { problems: [], points: new Map(), branches: [], isResultKnown: () => true, previous: () => undefined, ordinal: () => undefined };
-      show(rowsOf(branchItems(page.items, leaf, from).map((item, number) => ({ number, item })), none));
+      const page = await get<Page>(
+        `/sessions/${encodeURIComponent(transcript.name)}/messages?branch=all&around=${encodeURIComponent(leaf)}&limit=500`,
+      );
+      const none = {
+        problems: [],
+        points: new Map(),
+        branches: [],
+        isResultKnown: () => true,
+        previous: () => undefined,
+        ordinal: () => undefined,
+      };
+      show(
+        rowsOf(
+          branchItems(page.items, leaf, from).map((item, number) => ({ number, item })),
+          none,
+        ),
+      );
     } catch (error) {
       if (error instanceof Refused) fail(error.message);
     }
@@ -61,7 +75,9 @@ export function Branch({ leaf, messages, from, transcript, card }: BranchProps) 
             plain(row.text)
           ) : row.kind === "tool" || row.kind === "strand" ? (
             <>
-              {words(row.call, card?.cwd, true).verb} <code>{plain(words(row.call, card?.cwd, true).object ?? "")}</code> {plain(words(row.call, card?.cwd, true).rest ?? "")}
+              {words(row.call, card?.cwd, true).verb}{" "}
+              <code>{plain(words(row.call, card?.cwd, true).object ?? "")}</code>{" "}
+              {plain(words(row.call, card?.cwd, true).rest ?? "")}
             </>
           ) : row.kind === "marker" ? (
             plain(firstLine(row.words))

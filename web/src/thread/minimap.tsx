@@ -24,7 +24,8 @@ function dots(transcript: Transcript): Dot[] {
       if (item.uuid && knots.value.has(item.uuid)) found.push({ number: number - 0.4, kind: "knot" });
       const offset = item.offset ?? -1;
       const before = transcript.item(number - 1)?.offset ?? -1;
-      if (problems.value.some((it) => it.damage && it.offset > before && it.offset < offset)) found.push({ number, kind: "fray" });
+      if (problems.value.some((it) => it.damage && it.offset > before && it.offset < offset))
+        found.push({ number, kind: "fray" });
       for (const block of blocks(item)) {
         if (block.type !== "tool_use") continue;
         found.push({ number, kind: transcript.result(block.id)?.isError ? "cross" : "tick" });
@@ -46,7 +47,6 @@ export function Minimap({ transcript, card, view }: { transcript: Transcript; ca
     return () => observer.disconnect();
   }, []);
   const version = last >= 0 ? transcript.version(last).value + transcript.version(first).value : 0;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: these say when there may be other marks
   useEffect(() => {
     const timer = setTimeout(() => mark(dots(transcript)), 120);
     return () => clearTimeout(timer);
@@ -67,11 +67,22 @@ export function Minimap({ transcript, card, view }: { transcript: Transcript; ca
     });
   };
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: keys move through the thread itself
     <div class="map" ref={element} onClick={click} aria-hidden="true">
       <svg viewBox={`0 0 48 ${height}`} width="48" height={height}>
-        <rect class="see" x="0" y={Math.round(from * height)} width="48" height={Math.max(16, Math.round((to - from) * height))} />
-        <rect class="now" x="46" y={Math.round(from * height)} width="2" height={Math.max(16, Math.round((to - from) * height))} />
+        <rect
+          class="see"
+          x="0"
+          y={Math.round(from * height)}
+          width="48"
+          height={Math.max(16, Math.round((to - from) * height))}
+        />
+        <rect
+          class="now"
+          x="46"
+          y={Math.round(from * height)}
+          width="2"
+          height={Math.max(16, Math.round((to - from) * height))}
+        />
         {total > 0 && <path class="line" d={`M24 ${top}V${height - 14}`} />}
         {marks.map((it) => {
           const at = y(it.number);
@@ -82,7 +93,11 @@ export function Minimap({ transcript, card, view }: { transcript: Transcript; ca
           if (it.kind === "fray") return <path key={key} class="e" d={`M16 ${at}h16`} stroke-dasharray="4 2" />;
           return <path key={key} class="e" d={`m21 ${at - 3} 6 6m0-6-6 6`} />;
         })}
-        {isWaiting ? <path class="w" d={`M24 ${height - 20}l6 6-6 6-6-6Z`} /> : total > 0 && <circle class="b" cx="24" cy={height - 14} r="2.5" />}
+        {isWaiting ? (
+          <path class="w" d={`M24 ${height - 20}l6 6-6 6-6-6Z`} />
+        ) : (
+          total > 0 && <circle class="b" cx="24" cy={height - 14} r="2.5" />
+        )}
       </svg>
     </div>
   );

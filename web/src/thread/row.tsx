@@ -17,7 +17,7 @@ import { Branch } from "./branch.tsx";
 import type { Point, Row } from "./rows.ts";
 import { Strand } from "./strand.tsx";
 import { current } from "./thread.tsx";
-import { openness, Output, Tool } from "./tool.tsx";
+import { Output, openness, Tool } from "./tool.tsx";
 
 interface RowProps {
   row: Row;
@@ -91,7 +91,14 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
     case "strand":
       return (
         <div class={`row sub${place}`} {...about}>
-          <Strand call={row.call} result={transcript.result(row.call.id)} transcript={transcript} card={card} isRunning={isRunning} item={row.item} />
+          <Strand
+            call={row.call}
+            result={transcript.result(row.call.id)}
+            transcript={transcript}
+            card={card}
+            isRunning={isRunning}
+            item={row.item}
+          />
         </div>
       );
     case "picture":
@@ -119,7 +126,15 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
     case "knot":
       return <KnotRow point={row.point} transcript={transcript} />;
     case "branch":
-      return <Branch leaf={row.leaf} messages={row.messages} from={row.item.uuid ?? ""} transcript={transcript} card={card} />;
+      return (
+        <Branch
+          leaf={row.leaf}
+          messages={row.messages}
+          from={row.item.uuid ?? ""}
+          transcript={transcript}
+          card={card}
+        />
+      );
   }
 }
 
@@ -162,7 +177,17 @@ function Actions({ uuid, text }: { uuid: string | null | undefined; text: string
   );
 }
 
-function Folded({ sign, words, text, id }: { sign: "tool" | "terminal" | "think" | "read"; words: string; text: string; id: string }) {
+function Folded({
+  sign,
+  words,
+  text,
+  id,
+}: {
+  sign: "tool" | "terminal" | "think" | "read";
+  words: string;
+  text: string;
+  id: string;
+}) {
   const isOpen = openness(id, false);
   return (
     <div class={isOpen.value ? "card" : undefined}>
@@ -219,7 +244,12 @@ function Marker({ row, place, about }: { row: Row & { kind: "marker" }; place: s
     <div class={`row marker ${row.what}${place}`} {...about}>
       <span class="notch" aria-hidden="true" />
       {row.text ? (
-        <button type="button" class="text quiet" aria-expanded={isOpen.value} onClick={() => (isOpen.value = !isOpen.value)}>
+        <button
+          type="button"
+          class="text quiet"
+          aria-expanded={isOpen.value}
+          onClick={() => (isOpen.value = !isOpen.value)}
+        >
           {plain(row.words)}
         </button>
       ) : row.what === "command" ? (
@@ -240,18 +270,28 @@ function Marker({ row, place, about }: { row: Row & { kind: "marker" }; place: s
 const UP = (
   <svg class="up" viewBox="0 0 24 40" aria-hidden="true">
     <path d="M12 0v9" />
-    <path class="thin" d="M11.500 8c.5 9-3 11-6 15M12 8c-.5 10-2 14-1.500 26M12 8c1 9 3.500 12 3 21M12.500 8c.5 5 3 8 7 9.500" />
+    <path
+      class="thin"
+      d="M11.500 8c.5 9-3 11-6 15M12 8c-.5 10-2 14-1.500 26M12 8c1 9 3.500 12 3 21M12.500 8c.5 5 3 8 7 9.500"
+    />
   </svg>
 );
 const DOWN = (
   <svg class="down" viewBox="0 0 24 40" aria-hidden="true">
     <path d="M12 40V30" />
-    <path class="thin" d="M11.500 31c0-7-2-9-5.500-12M12 31c.5-9-.5-15-2.500-22M12 31c0-8 2-12 2-19M12.500 31c0-5 3-7 5-12" />
+    <path
+      class="thin"
+      d="M11.500 31c0-7-2-9-5.500-12M12 31c.5-9-.5-15-2.500-22M12 31c0-8 2-12 2-19M12.500 31c0-5 3-7 5-12"
+    />
   </svg>
 );
 
 /** A place where the file cannot be read: both sides stay. */
-export function Fray({ row }: { row: { problem: { offset: number; length: number; reason: string; kind: string }; isEnd: boolean } }) {
+export function Fray({
+  row,
+}: {
+  row: { problem: { offset: number; length: number; reason: string; kind: string }; isEnd: boolean };
+}) {
   const { problem, isEnd } = row;
   const at = number(problem.offset);
   return (
@@ -284,7 +324,6 @@ function KnotRow({ point, transcript }: { point: Point; transcript: Transcript }
     showTab("changes");
   };
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the button within does the same by keyboard
     <div class={isShown ? "row knot on" : "row knot"} onMouseLeave={() => show(false)}>
       <button
         type="button"

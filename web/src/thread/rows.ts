@@ -2,7 +2,7 @@
 
 import type { Checkpoint } from "../api/events.ts";
 import type { Item, ProblemItem, Tree } from "../api/types.ts";
-import { type Block, blocks, textOf, type ToolUse } from "./blocks.ts";
+import { type Block, blocks, type ToolUse, textOf } from "./blocks.ts";
 
 /** Something that hangs on the thread. */
 export type Row = { key: string; number: number; item: Item } & (
@@ -54,7 +54,12 @@ export function points(checkpoints: Checkpoint[]): Map<string, Point> {
     if (!checkpoint.message || paths.length === 0 || !["before", "after", "tree"].includes(checkpoint.what)) continue;
     const known = all.get(checkpoint.message);
     if (known) known.files = [...new Set([...known.files, ...paths])];
-    else all.set(checkpoint.message, { message: checkpoint.message, at: checkpoint.created_at, files: [...new Set(paths)] });
+    else
+      all.set(checkpoint.message, {
+        message: checkpoint.message,
+        at: checkpoint.created_at,
+        files: [...new Set(paths)],
+      });
   }
   return all;
 }
@@ -73,7 +78,8 @@ export function rowsOf(messages: { number: number; item: Item }[], around: Aroun
     for (const problem of between(around.problems, before, item)) {
       add(`fray.${problem.offset}`, { kind: "fray", problem, isEnd: false });
     }
-    if (item.timestamp && dayOf(item.timestamp) !== dayOf(before?.timestamp)) add("day", { kind: "day", at: item.timestamp });
+    if (item.timestamp && dayOf(item.timestamp) !== dayOf(before?.timestamp))
+      add("day", { kind: "day", at: item.timestamp });
     const point = item.uuid ? around.points.get(item.uuid) : undefined;
     if (point) add("knot", { kind: "knot", point });
     messageRows(item, number, add, around);
@@ -96,7 +102,12 @@ export function between(problems: ProblemItem[], before: Item | undefined, item:
 
 function messageRows(item: Item, number: number, add: (key: string, row: object) => void, around: Around): void {
   if (item.kind === "summary") {
-    add("summary", { kind: "marker", what: "compacted", words: "The conversation was compacted here", text: textOf(item) });
+    add("summary", {
+      kind: "marker",
+      what: "compacted",
+      words: "The conversation was compacted here",
+      text: textOf(item),
+    });
     return;
   }
   if (item.kind === "synthetic" || item.kind === "system") {
@@ -131,7 +142,8 @@ function messageRows(item: Item, number: number, add: (key: string, row: object)
 function blockRow(block: Block, key: string, add: (key: string, row: object) => void, around: Around): void {
   switch (block.type) {
     case "text":
-      if (INTERRUPTED.test(block.text)) add(key, { kind: "marker", what: "interrupted", words: "Interrupted", text: "" });
+      if (INTERRUPTED.test(block.text))
+        add(key, { kind: "marker", what: "interrupted", words: "Interrupted", text: "" });
       else if (block.text.trim()) add(key, { kind: "prose", text: block.text });
       return;
     case "thinking":
@@ -141,7 +153,8 @@ function blockRow(block: Block, key: string, add: (key: string, row: object) => 
       add(block.id || key, { kind: isStrand(block) ? "strand" : "tool", call: block });
       return;
     case "tool_result":
-      if (!around.isResultKnown(block.tool_use_id)) add(key, { kind: "orphan", text: block.text, isError: block.isError });
+      if (!around.isResultKnown(block.tool_use_id))
+        add(key, { kind: "orphan", text: block.text, isError: block.isError });
       return;
     case "picture":
       add(key, { kind: "picture", source: block.source });

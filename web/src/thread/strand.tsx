@@ -38,7 +38,13 @@ export function Strand({ call, result, transcript, card, isRunning }: StrandProp
         <span class="cut">{plain(about.rest ?? "")}</span>
         <span class="end">
           {live && !result ? count(live.length, "message") : agent?.agent_type ? plain(agent.agent_type) : ""}
-          {isFailed ? <Icon name="failed" tone="bad" /> : result ? <Icon name="ok" tone="good" /> : isRunning ? <Icon name="running" tone="accent" /> : null}
+          {isFailed ? (
+            <Icon name="failed" tone="bad" />
+          ) : result ? (
+            <Icon name="ok" tone="good" />
+          ) : isRunning ? (
+            <Icon name="running" tone="accent" />
+          ) : null}
         </span>
       </button>
       {isOpen.value && <Within agentId={agent?.agent_id} transcript={transcript} card={card} live={live} />}
@@ -52,13 +58,25 @@ export function Strand({ call, result, transcript, card, isRunning }: StrandProp
 }
 
 /** What a subagent did; read when it is opened. */
-function Within({ agentId, transcript, card, live }: { agentId: string | undefined; transcript: Transcript; card: Card | undefined; live: Item[] | undefined }) {
+function Within({
+  agentId,
+  transcript,
+  card,
+  live,
+}: {
+  agentId: string | undefined;
+  transcript: Transcript;
+  card: Card | undefined;
+  live: Item[] | undefined;
+}) {
   const [items, put] = useState<Item[] | undefined>(undefined);
   const [most, more] = useState(40);
   useEffect(() => {
     if (!agentId) return;
     let isWanted = true;
-    get<Page>(`/sessions/${encodeURIComponent(transcript.name)}/messages?agent=${encodeURIComponent(agentId)}&limit=500`).then(
+    get<Page>(
+      `/sessions/${encodeURIComponent(transcript.name)}/messages?agent=${encodeURIComponent(agentId)}&limit=500`,
+    ).then(
       (page) => isWanted && put(page.items),
       () => isWanted && put([]),
     );
@@ -72,14 +90,25 @@ function Within({ agentId, transcript, card, live }: { agentId: string | undefin
   }, [items, live]);
   const results = useMemo(() => {
     const found = new Map<string, ToolResult>();
-    for (const item of all) for (const block of blocks(item)) if (block.type === "tool_result") found.set(block.tool_use_id, block);
+    for (const item of all)
+      for (const block of blocks(item)) if (block.type === "tool_result") found.set(block.tool_use_id, block);
     return found;
   }, [all]);
   if (!agentId && !live) return <p class="quiet nothing">Its conversation is not kept beside this session.</p>;
   if (!items && !live) return <p class="quiet nothing">Reading…</p>;
-  const none = { problems: [], points: new Map(), branches: [], isResultKnown: () => true, previous: () => undefined, ordinal: () => undefined };
+  const none = {
+    problems: [],
+    points: new Map(),
+    branches: [],
+    isResultKnown: () => true,
+    previous: () => undefined,
+    ordinal: () => undefined,
+  };
   // Its first message is the task, which is said above.
-  const rows = rowsOf(all.map((item, at) => ({ number: at, item })), none).filter((row) => row.kind === "tool" || row.kind === "prose" || row.kind === "strand");
+  const rows = rowsOf(
+    all.map((item, at) => ({ number: at, item })),
+    none,
+  ).filter((row) => row.kind === "tool" || row.kind === "prose" || row.kind === "strand");
   return (
     <div class="within">
       {rows.slice(0, most).map((row) => {

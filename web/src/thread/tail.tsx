@@ -9,8 +9,8 @@ import { problems } from "../state/details.ts";
 import type { Optimistic, Transcript } from "../state/transcript.ts";
 import { Markdown } from "../text/markdown.tsx";
 import { plain } from "../text/safe.ts";
-import { between } from "./rows.ts";
 import { Fray } from "./row.tsx";
+import { between } from "./rows.ts";
 
 /** A text that grows: rendered at most once a frame, and only its last block anew. */
 function Growing({ transcript }: { transcript: Transcript }) {
@@ -46,7 +46,9 @@ function Growing({ transcript }: { transcript: Transcript }) {
           <div key={at} class="row tool">
             <span class="call still">
               <Icon name={isThought ? "think" : "tool"} />
-              <span class="cut">{isThought ? `thinking: ${plain(block.text.slice(-160))}` : "preparing a tool call"}</span>
+              <span class="cut">
+                {isThought ? `thinking: ${plain(block.text.slice(-160))}` : "preparing a tool call"}
+              </span>
             </span>
           </div>
         );
@@ -61,11 +63,14 @@ function Mine({ mine, transcript }: { mine: Optimistic; transcript: Transcript }
       <span class="bead" />
       <div class="said">
         <p class="words as-typed">{mine.text}</p>
-        <small aria-live="polite">{mine.state === "sending" ? "sending" : mine.state === "sent" ? "sent" : "not sent"}</small>
+        <small aria-live="polite">
+          {mine.state === "sending" ? "sending" : mine.state === "sent" ? "sent" : "not sent"}
+        </small>
       </div>
       {mine.state === "failed" && (
         <p class="refused" role="alert">
-          {mine.problem?.message ?? "It could not be sent."} {mine.problem?.problem.hint && <span class="quiet">{mine.problem.problem.hint}</span>}{" "}
+          {mine.problem?.message ?? "It could not be sent."}{" "}
+          {mine.problem?.problem.hint && <span class="quiet">{mine.problem.problem.hint}</span>}{" "}
           <button type="button" class="text" onClick={() => void transcript.deliver(mine, false)}>
             Send again
           </button>{" "}
@@ -78,7 +83,15 @@ function Mine({ mine, transcript }: { mine: Optimistic; transcript: Transcript }
   );
 }
 
-export function Tail({ transcript, card, isEmpty }: { transcript: Transcript; card: Card | undefined; isEmpty: boolean }) {
+export function Tail({
+  transcript,
+  card,
+  isEmpty,
+}: {
+  transcript: Transcript;
+  card: Card | undefined;
+  isEmpty: boolean;
+}) {
   const last = transcript.item(transcript.total.value - 1);
   const torn = last || isEmpty ? between(problems.value, last, undefined) : [];
   const asked = pending.value.filter((it) => it.shown.session_id === card?.session_id);

@@ -86,7 +86,6 @@ export function Thread({ transcript, card }: { transcript: Transcript; card: Car
   const shape = { before: view.height(0, first), after: view.height(last + 1, transcript.pages) };
   return (
     <div class="body">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and keys have to reach it */}
       <section class="scroll" ref={scroller} onScroll={() => view.look()} tabIndex={0} aria-label="Conversation">
         <div class="thread">
           <div class="space" style={{ height: `${shape.before}px` }} />
@@ -204,7 +203,10 @@ export class View {
     const atEnd = scrollHeight - scrollTop - clientHeight < 48;
     if (jump.peek() === undefined) this.isStuck = atEnd;
     isAtEnd.value = atEnd;
-    this.seen.value = { from: scrollTop / Math.max(1, scrollHeight), to: (scrollTop + clientHeight) / Math.max(1, scrollHeight) };
+    this.seen.value = {
+      from: scrollTop / Math.max(1, scrollHeight),
+      to: (scrollTop + clientHeight) / Math.max(1, scrollHeight),
+    };
     const pages = this.transcript.pages;
     const usual = this.usual;
     let top = 0;
@@ -262,13 +264,15 @@ export class View {
     const row = element.querySelector<HTMLElement>(`[data-number="${target.number}"]`);
     if (!row) {
       const now = this.range.peek();
-      if (page < now.first || page > now.last) this.range.value = { first: Math.max(0, page - 1), last: Math.min(this.transcript.pages - 1, page + 1) };
+      if (page < now.first || page > now.last)
+        this.range.value = { first: Math.max(0, page - 1), last: Math.min(this.transcript.pages - 1, page + 1) };
       else if (this.tries++ > 120) this.arrive();
       else requestAnimationFrame(() => this.settle());
       element.scrollTop = this.height(0, page);
       return;
     }
-    row.scrollIntoView({ block: "start" });
+    if (target.number === 0) element.scrollTop = 0;
+    else row.scrollIntoView({ block: "start" });
     current.value = target.number;
     // Pages around it may still be read, and push it away; it is held until they are there.
     const near = [page - 1, page, page + 1].filter((it) => it >= 0 && it < this.transcript.pages);

@@ -28,7 +28,7 @@ export function openness(key: string, usual: boolean): Signal<boolean> {
 
 /** How many lines of a long output are shown at its head and tail. */
 const HEAD = 4;
-const TAIL = 12;
+const TAIL = 9;
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
@@ -38,18 +38,17 @@ export function Output({ text: whole, isError }: { text: string; isError: boolea
   const lines = useMemo(() => plain(whole).replace(/\n$/, "").split("\n"), [whole]);
   if (whole.trim() === "") return <p class="nothing">no output</p>;
   const hidden = lines.length - HEAD - TAIL;
-  const cut = (some: string[]) => some.map((line) => (line.length > 5000 && !all ? `${line.slice(0, 5000)}…` : line)).join("\n");
+  const cut = (some: string[]) =>
+    some.map((line) => (line.length > 5000 && !all ? `${line.slice(0, 5000)}…` : line)).join("\n");
   if (all || hidden < 4) {
     return (
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and keys have to reach it
       <pre class={isError ? "out bad-text" : "out"} tabIndex={0}>
         {cut(lines)}
       </pre>
     );
   }
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and keys have to reach it
-    <pre class="out" tabIndex={0}>
+    <pre class="out cut-short" tabIndex={0}>
       {cut(lines.slice(0, HEAD))}
       <span class="more">
         {number(hidden)} more lines
@@ -67,7 +66,6 @@ export function DiffView({ diff, language }: { diff: Diff; language?: string | u
   const [all, showAll] = useState(false);
   const lines = all ? diff.lines : diff.lines.slice(0, 200);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and keys have to reach it
     <div class="diff" tabIndex={0} role="group" aria-label={`${diff.added} lines added, ${diff.removed} removed`}>
       {lines.map((line, at) => {
         if (line.mark === "@") {
@@ -115,7 +113,6 @@ function Input({ call }: { call: ToolUse }): ComponentChildren {
     const command = text(input.command);
     return (
       <div class="in">
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and keys have to reach it */}
         <pre tabIndex={0}>
           <Coloured text={plain(command)} language="bash" />
         </pre>
@@ -146,25 +143,26 @@ function Input({ call }: { call: ToolUse }): ComponentChildren {
   if (call.name === "AskUserQuestion" && Array.isArray(input.questions)) {
     return (
       <div class="questions">
-        {(input.questions as { question?: unknown; options?: { label?: unknown; description?: unknown }[] }[]).map((it, at) => (
-          <div key={at}>
-            <p>{plain(text(it?.question))}</p>
-            <ul>
-              {(Array.isArray(it?.options) ? it.options : []).map((option, place) => (
-                <li key={place}>
-                  <b>{plain(text(option?.label))}</b> {plain(text(option?.description))}
-                </li>
-              ))}
-            </ul>
-          </div>
-        ))}
+        {(input.questions as { question?: unknown; options?: { label?: unknown; description?: unknown }[] }[]).map(
+          (it, at) => (
+            <div key={at}>
+              <p>{plain(text(it?.question))}</p>
+              <ul>
+                {(Array.isArray(it?.options) ? it.options : []).map((option, place) => (
+                  <li key={place}>
+                    <b>{plain(text(option?.label))}</b> {plain(text(option?.description))}
+                  </li>
+                ))}
+              </ul>
+            </div>
+          ),
+        )}
       </div>
     );
   }
   if (["Read", "Grep", "Glob", "LS"].includes(call.name)) return null;
   return (
     <div class="in">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and keys have to reach it */}
       <pre tabIndex={0}>{plain(JSON.stringify(input, null, 2))}</pre>
     </div>
   );
@@ -183,11 +181,12 @@ interface ToolProps {
 function took(startedAt: string | null | undefined, result: ToolResult | undefined): string {
   const from = Date.parse(startedAt ?? "");
   const to = Date.parse(result?.timestamp ?? "");
-  return to - from >= 1000 ? duration(to - from) : "";
+  return to - from >= 2000 ? duration(to - from) : "";
 }
 
 const isDenied = (result: ToolResult | undefined): boolean =>
-  !!result?.isError && /^(The user doesn't want|Permission to use|User rejected|Tool permission request failed)/.test(result.text);
+  !!result?.isError &&
+  /^(The user doesn't want|Permission to use|User rejected|Tool permission request failed)/.test(result.text);
 
 export function Tool({ call, result, directory, uuid, startedAt, isRunning }: ToolProps) {
   const isFailed = !!result?.isError;
@@ -197,7 +196,13 @@ export function Tool({ call, result, directory, uuid, startedAt, isRunning }: To
   const shown = isFailed || isOpen.value;
   const path = text(call.input.file_path);
   const line = (
-    <button type="button" class="call" aria-expanded={shown} disabled={isFailed} onClick={() => (isOpen.value = !isOpen.value)}>
+    <button
+      type="button"
+      class="call"
+      aria-expanded={shown}
+      disabled={isFailed}
+      onClick={() => (isOpen.value = !isOpen.value)}
+    >
       <Icon name={about.sign} />
       <span class="cut">
         {about.verb} {about.object && <code>{plain(about.object)}</code>} {about.rest && plain(about.rest)}
@@ -205,7 +210,8 @@ export function Tool({ call, result, directory, uuid, startedAt, isRunning }: To
       <span class="end">
         {diff && (diff.added > 0 || diff.removed > 0) && (
           <span class="counts">
-            {diff.added > 0 && <span class="plus">+{diff.added}</span>} {diff.removed > 0 && <span class="minus">−{diff.removed}</span>}
+            {diff.added > 0 && <span class="plus">+{diff.added}</span>}{" "}
+            {diff.removed > 0 && <span class="minus">−{diff.removed}</span>}
           </span>
         )}
         {[took(startedAt, result), result ? outcome(call, result) : ""].filter(Boolean).join(" · ")}

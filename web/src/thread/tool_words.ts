@@ -25,12 +25,17 @@ export function words(call: ToolUse, directory: string | null | undefined, isDon
     case "Bash":
     case "PowerShell": {
       const description = text(input.description);
-      if (description) return { sign: "terminal", verb: verb("ran", "running"), rest: lower(description) };
+      if (description)
+        return { sign: "terminal", verb: verb("ran", "running"), rest: lower(description).replace(/^runs? /, "") };
       return { sign: "terminal", verb: verb("ran", "running"), object: firstLine(text(input.command)) };
     }
     case "BashOutput":
     case "TaskOutput":
-      return { sign: "terminal", verb: verb("looked at the output of", "looking at the output of"), object: text(input.bash_id) || text(input.task_id) };
+      return {
+        sign: "terminal",
+        verb: verb("looked at the output of", "looking at the output of"),
+        object: text(input.bash_id) || text(input.task_id),
+      };
     case "KillShell":
     case "KillBash":
       return { sign: "terminal", verb: "stopped", object: text(input.shell_id) };
@@ -45,9 +50,19 @@ export function words(call: ToolUse, directory: string | null | undefined, isDon
     case "Write":
       return { sign: "edit", verb: verb("wrote", "writing"), object: path() };
     case "Grep":
-      return { sign: "find", verb: verb("searched", "searching"), object: text(input.pattern), rest: where(input.path, directory) };
+      return {
+        sign: "find",
+        verb: verb("searched", "searching"),
+        object: text(input.pattern),
+        rest: where(input.path, directory),
+      };
     case "Glob":
-      return { sign: "find", verb: verb("looked for", "looking for"), object: text(input.pattern), rest: where(input.path, directory) };
+      return {
+        sign: "find",
+        verb: verb("looked for", "looking for"),
+        object: text(input.pattern),
+        rest: where(input.path, directory),
+      };
     case "LS":
       return { sign: "folder", verb: verb("listed", "listing"), object: path() };
     case "Task":
@@ -56,7 +71,11 @@ export function words(call: ToolUse, directory: string | null | undefined, isDon
     case "TodoWrite": {
       const todos = Array.isArray(input.todos) ? input.todos : [];
       const done = todos.filter((todo) => (todo as { status?: unknown })?.status === "completed").length;
-      return { sign: "todo", verb: verb("updated the to-do list", "updating the to-do list"), rest: todos.length ? `${done} of ${todos.length} done` : undefined };
+      return {
+        sign: "todo",
+        verb: verb("updated the to-do list", "updating the to-do list"),
+        rest: todos.length ? `· ${done} of ${todos.length} done` : undefined,
+      };
     }
     case "WebFetch":
       return { sign: "globe", verb: verb("fetched", "fetching"), object: text(input.url) };
@@ -71,7 +90,7 @@ export function words(call: ToolUse, directory: string | null | undefined, isDon
       return { sign: "tool", verb: verb("used", "using"), object: text(input.skill) || text(input.command) };
     default: {
       const mcp = call.name.match(/^mcp__(.+?)__(.+)$/);
-      const rest = firstLine(Object.values(input).find((value) => typeof value === "string") as string ?? "");
+      const rest = firstLine((Object.values(input).find((value) => typeof value === "string") as string) ?? "");
       return { sign: "tool", verb: mcp ? `${mcp[1]}: ${mcp[2]}` : call.name, object: rest.slice(0, 120) || undefined };
     }
   }
@@ -87,7 +106,10 @@ function where(path: unknown, directory: string | null | undefined): string | un
 
 function question(input: Record<string, unknown>): string {
   const questions = Array.isArray(input.questions) ? input.questions : [];
-  return questions.map((it) => text((it as { question?: unknown })?.question)).filter(Boolean).join(" · ");
+  return questions
+    .map((it) => text((it as { question?: unknown })?.question))
+    .filter(Boolean)
+    .join(" · ");
 }
 
 /** What an edit changes; nothing for a call that edits nothing. */
@@ -102,9 +124,13 @@ export function edits(call: ToolUse): Diff | undefined {
       return compare("", text(input.new_source));
     case "MultiEdit": {
       const all = Array.isArray(input.edits) ? input.edits : [];
-      const parts = all.map((it) => compare(text((it as { old_string?: unknown })?.old_string), text((it as { new_string?: unknown })?.new_string)));
+      const parts = all.map((it) =>
+        compare(text((it as { old_string?: unknown })?.old_string), text((it as { new_string?: unknown })?.new_string)),
+      );
       return {
-        lines: parts.flatMap((part, at) => (at === 0 ? part.lines : [{ mark: "@" as const, words: [{ text: "", changed: false }] }, ...part.lines])),
+        lines: parts.flatMap((part, at) =>
+          at === 0 ? part.lines : [{ mark: "@" as const, words: [{ text: "", changed: false }] }, ...part.lines],
+        ),
         added: parts.reduce((sum, part) => sum + part.added, 0),
         removed: parts.reduce((sum, part) => sum + part.removed, 0),
       };
@@ -136,10 +162,39 @@ export function outcome(call: ToolUse, result: ToolResult): string {
 export function languageOf(path: string): string | undefined {
   const ending = path.toLowerCase().match(/\.([a-z0-9]+)$/)?.[1] ?? "";
   const known: Record<string, string> = {
-    rs: "rust", ts: "typescript", tsx: "typescript", js: "javascript", jsx: "javascript", mjs: "javascript", py: "python", rb: "ruby",
-    go: "go", java: "java", kt: "kotlin", swift: "swift", c: "c", h: "c", cc: "cpp", cpp: "cpp", hpp: "cpp", cs: "csharp", php: "php",
-    sh: "bash", bash: "bash", sql: "sql", json: "json", yml: "yaml", yaml: "yaml", toml: "ini", ini: "ini", html: "xml", xml: "xml",
-    css: "css", diff: "diff", patch: "diff", mk: "makefile",
+    rs: "rust",
+    ts: "typescript",
+    tsx: "typescript",
+    js: "javascript",
+    jsx: "javascript",
+    mjs: "javascript",
+    py: "python",
+    rb: "ruby",
+    go: "go",
+    java: "java",
+    kt: "kotlin",
+    swift: "swift",
+    c: "c",
+    h: "c",
+    cc: "cpp",
+    cpp: "cpp",
+    hpp: "cpp",
+    cs: "csharp",
+    php: "php",
+    sh: "bash",
+    bash: "bash",
+    sql: "sql",
+    json: "json",
+    yml: "yaml",
+    yaml: "yaml",
+    toml: "ini",
+    ini: "ini",
+    html: "xml",
+    xml: "xml",
+    css: "css",
+    diff: "diff",
+    patch: "diff",
+    mk: "makefile",
   };
   return known[ending];
 }
