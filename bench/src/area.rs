@@ -3,6 +3,7 @@
 use crate::bench::Bench;
 use crate::checkpoint;
 use crate::failure::Outcome;
+use crate::keeper;
 use crate::row::Row;
 use crate::{store, transcripts};
 
@@ -29,6 +30,7 @@ impl Area {
             ("store", store::TRIALS),
             ("checkpoint", checkpoint::TRIALS),
             ("transcripts", transcripts::TRIALS),
+            ("keeper", keeper::TRIALS),
         ];
         let all = all.map(|(name, trials)| Area { name, trials: trials.to_vec(), partial: false });
         if names.is_empty() {

@@ -11,6 +11,7 @@ mod counting_disk;
 mod errand;
 mod failure;
 mod ground;
+mod keeper;
 mod neighbours;
 mod ours;
 mod peers;

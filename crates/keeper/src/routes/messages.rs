@@ -80,7 +80,7 @@ pub(crate) struct Head {
 }
 
 /// A page of a conversation
-#[utoipa::path(get, path = "/sessions/{id}/messages", params(("id" = String, Path), MessagesQuery), responses((status = 200, body = MessagePage), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/sessions/{id}/messages", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71"), MessagesQuery), responses((status = 200, body = MessagePage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn messages(
     State(keeper): State<Arc<Keeper>>,
     name: SessionName,
@@ -371,7 +371,7 @@ async fn transcript(keeper: &Arc<Keeper>, name: &SessionName) -> Result<(Known, 
 }
 
 /// The exact bytes of a message's line
-#[utoipa::path(get, path = "/sessions/{id}/messages/{uuid}/raw", params(("id" = String, Path), ("uuid" = String, Path)), responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/sessions/{id}/messages/{uuid}/raw", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71"), ("uuid" = String, Path, example = "u1")), responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn raw(
     State(keeper): State<Arc<Keeper>>,
     name: SessionName,
@@ -426,7 +426,7 @@ pub(crate) struct TreeBranch {
 }
 
 /// The branches and forks of a session
-#[utoipa::path(get, path = "/sessions/{id}/tree", params(("id" = String, Path)), responses((status = 200, body = Tree), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/sessions/{id}/tree", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 200, body = Tree), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn tree(
     State(keeper): State<Arc<Keeper>>,
     name: SessionName,
@@ -494,7 +494,7 @@ pub(crate) struct SubagentItem {
 }
 
 /// The subagents of a session
-#[utoipa::path(get, path = "/sessions/{id}/subagents", params(("id" = String, Path)), responses((status = 200, body = SubagentPage), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/sessions/{id}/subagents", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 200, body = SubagentPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn subagents(
     State(keeper): State<Arc<Keeper>>,
     name: SessionName,
@@ -542,7 +542,7 @@ impl From<&Fault> for ProblemItem {
 }
 
 /// Damaged lines, with their places
-#[utoipa::path(get, path = "/sessions/{id}/problems", params(("id" = String, Path)), responses((status = 200, body = Problems), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/sessions/{id}/problems", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 200, body = Problems), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn problems(
     State(keeper): State<Arc<Keeper>>,
     name: SessionName,
