@@ -190,3 +190,27 @@ export async function show(page: Page, hash: string): Promise<void> {
     location.hash = to;
   }, hash);
 }
+
+/** Lets the keeper drive the real CLI, which talks to an API of the test's own; false where it cannot be installed. */
+export function withAgent(desk: Desk, url: string): boolean {
+  let folder: string;
+  try {
+    folder = execFileSync(join(root, "scripts/setup"), ["claude"], { encoding: "utf8" }).trim();
+  } catch {
+    return false;
+  }
+  desk.flags.push("--claude-bin", join(folder, "node_modules/.bin/claude"));
+  desk.more = {
+    HOME: desk.folder,
+    CLAUDE_CONFIG_DIR: desk.claude,
+    ANTHROPIC_API_KEY: "sk-ant-dummy",
+    ANTHROPIC_BASE_URL: url,
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+    DISABLE_TELEMETRY: "1",
+    DISABLE_AUTOUPDATER: "1",
+    DISABLE_ERROR_REPORTING: "1",
+    IS_SANDBOX: "1",
+    CLAUDE_CODE_MAX_RETRIES: "1",
+  };
+  return true;
+}

@@ -12,7 +12,7 @@ export interface paths {
             cookie?: never;
         };
         /** What waits for a person, and what did */
-        get: operations["list"];
+        get: operations["list_attention"];
         put?: never;
         post?: never;
         delete?: never;
@@ -218,7 +218,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Undoes a rewind */
-        post: operations["undo"];
+        post: operations["undo_rewind"];
         delete?: never;
         options?: never;
         head?: never;
@@ -250,7 +250,7 @@ export interface paths {
             cookie?: never;
         };
         /** Lists sessions */
-        get: operations["list"];
+        get: operations["list_sessions"];
         put?: never;
         /** Begins a session; its id is chosen here and now */
         post: operations["create"];
@@ -268,15 +268,15 @@ export interface paths {
             cookie?: never;
         };
         /** What is known of a session */
-        get: operations["get"];
+        get: operations["get_session"];
         put?: never;
         post?: never;
         /** Moves a session to the trash */
-        delete: operations["delete"];
+        delete: operations["delete_session"];
         options?: never;
         head?: never;
         /** Names a session, tags it, or puts it away */
-        patch: operations["patch"];
+        patch: operations["change_session"];
         trace?: never;
     };
     "/api/v1/sessions/{id}/checkpoints": {
@@ -287,7 +287,7 @@ export interface paths {
             cookie?: never;
         };
         /** The checkpoints of a session */
-        get: operations["list"];
+        get: operations["list_checkpoints"];
         put?: never;
         post?: never;
         delete?: never;
@@ -442,7 +442,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Takes a session out of the trash */
-        post: operations["restore"];
+        post: operations["restore_session"];
         delete?: never;
         options?: never;
         head?: never;
@@ -599,7 +599,7 @@ export interface components {
             /** @description The call's id in the conversation. */
             tool_use_id: string;
             /** @description The input that it was allowed with instead. */
-            updated_input?: Record<string, never> | null;
+            updated_input?: unknown;
         };
         /** @description Requests, the newest first. */
         AttentionPage: {
@@ -789,7 +789,7 @@ export interface components {
             /** @description The subagent that it belongs to. */
             agent_id?: string | null;
             /** @description A text, or an array of blocks, as they were written; null if it was left out for its size. */
-            content: Record<string, never>;
+            content: unknown;
             /** @description What it is: `prompt`, `reply`, `tool_result`, `summary`, `synthetic`, …. */
             kind: string;
             /** @description The API message that it is a part of. */
@@ -1087,7 +1087,7 @@ export interface components {
             /** @description The request. */
             id: string;
             /** @description What it is to be called with, all of it. */
-            input: Record<string, never>;
+            input: unknown;
             /** @description The session that asks. */
             session_id: string;
             /** @description The tool. */
@@ -1145,7 +1145,7 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    list: {
+    list_attention: {
         parameters: {
             query?: never;
             header?: never;
@@ -1172,7 +1172,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1205,7 +1205,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1235,7 +1235,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1262,7 +1262,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1291,7 +1291,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1316,7 +1316,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1343,7 +1343,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1377,7 +1377,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1404,7 +1404,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1431,7 +1431,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1458,7 +1458,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1485,16 +1485,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    undo: {
+    undo_rewind: {
         parameters: {
             query?: never;
             header?: never;
             path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
             };
             cookie?: never;
@@ -1514,7 +1515,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1557,12 +1558,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    list: {
+    list_sessions: {
         parameters: {
             query?: never;
             header?: never;
@@ -1600,7 +1601,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1633,16 +1634,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    get: {
+    get_session: {
         parameters: {
             query?: never;
             header?: never;
             path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
             };
             cookie?: never;
@@ -1662,16 +1664,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    delete: {
+    delete_session: {
         parameters: {
             query?: never;
             header?: never;
             path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
             };
             cookie?: never;
@@ -1691,16 +1694,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    patch: {
+    change_session: {
         parameters: {
             query?: never;
             header?: never;
             path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
             };
             cookie?: never;
@@ -1724,16 +1728,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    list: {
+    list_checkpoints: {
         parameters: {
             query?: never;
             header?: never;
             path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
             };
             cookie?: never;
@@ -1753,7 +1758,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1763,6 +1768,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
             };
             cookie?: never;
@@ -1786,7 +1792,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1796,6 +1802,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
             };
             cookie?: never;
@@ -1815,7 +1822,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1825,6 +1832,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
             };
             cookie?: never;
@@ -1848,7 +1856,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1868,6 +1876,7 @@ export interface operations {
                 before: string | null;
                 /** @description The conversation that would be resumed, or every branch in the order of the file. */
                 branch: components["schemas"]["Branch"] | null;
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
                 limit: number | null;
             };
@@ -1888,7 +1897,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1898,7 +1907,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
+                /** @example u1 */
                 uuid: string;
             };
             cookie?: never;
@@ -1918,7 +1929,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1928,6 +1939,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
             };
             cookie?: never;
@@ -1947,7 +1959,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1957,6 +1969,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
             };
             cookie?: never;
@@ -1976,7 +1989,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -1986,7 +1999,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
+                /** @example u1 */
                 uuid: string;
             };
             cookie?: never;
@@ -2004,16 +2019,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    restore: {
+    restore_session: {
         parameters: {
             query?: never;
             header?: never;
             path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
             };
             cookie?: never;
@@ -2033,7 +2049,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -2043,6 +2059,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
             };
             cookie?: never;
@@ -2066,7 +2083,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -2076,6 +2093,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
             };
             cookie?: never;
@@ -2095,7 +2113,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -2105,6 +2123,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
             };
             cookie?: never;
@@ -2124,7 +2143,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -2134,6 +2153,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
             };
             cookie?: never;
@@ -2157,7 +2177,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -2182,7 +2202,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -2207,7 +2227,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };

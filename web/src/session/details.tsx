@@ -170,6 +170,7 @@ function Changes({ transcript, card }: { transcript: Transcript; card: Card | un
               <input
                 type="checkbox"
                 role="switch"
+                aria-checked={abandonedShown.value}
                 checked={abandonedShown.value}
                 onChange={() => (abandonedShown.value = !abandonedShown.value)}
               />

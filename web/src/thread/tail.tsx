@@ -1,6 +1,7 @@
 /** The end of the thread: what is being said, asked, sent, or what came to nothing. */
 
 import { useEffect, useState } from "preact/hooks";
+import type { Partial } from "../api/events.ts";
 import type { Card } from "../api/types.ts";
 import { Request } from "../attention/request.tsx";
 import { Icon } from "../parts/icon.tsx";
@@ -17,7 +18,16 @@ function Growing({ transcript }: { transcript: Transcript }) {
   const [shown, show] = useState(transcript.partial.peek());
   useEffect(() => {
     let frame = 0;
-    const stop = transcript.partial.subscribe(() => {
+    const length = (it: Partial | undefined) => it?.blocks.reduce((sum, block) => sum + block.text.length, 0) ?? 0;
+    let before = length(transcript.partial.peek());
+    const stop = transcript.partial.subscribe((partial) => {
+      const isShorter = length(partial) < before;
+      before = length(partial);
+      // What has arrived whole is not shown twice, not even for a frame.
+      if (isShorter) {
+        show(partial);
+        return;
+      }
       frame ||= requestAnimationFrame(() => {
         frame = 0;
         show(transcript.partial.peek());
