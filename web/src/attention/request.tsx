@@ -6,7 +6,7 @@ import type { Attention } from "../api/events.ts";
 import { Icon } from "../parts/icon.tsx";
 import { decide, refusals, who } from "../state/attention.ts";
 import { now } from "../state/clock.ts";
-import { cardOf, title } from "../state/sessions.ts";
+import { branchOf, cardOf, title } from "../state/sessions.ts";
 import { Markdown } from "../text/markdown.tsx";
 import { hasHidden, visible } from "../text/safe.ts";
 import { age, exact, place } from "../text/words.ts";
@@ -288,10 +288,10 @@ export function Request({
           <dt>Where</dt>
           <dd>
             <code>{shown.cwd ? place(shown.cwd) : "not said"}</code>
-            {card?.git_branch ? (
+            {branchOf(card) ? (
               <>
                 {" "}
-                on <code>{card.git_branch}</code>
+                on <code>{branchOf(card)}</code>
               </>
             ) : null}
           </dd>
@@ -349,7 +349,7 @@ export function Request({
               {isSaying ? "Deny without a word" : "Deny and say why"}
             </button>
             <Hold
-              label="Hold to allow for the session"
+              label="Hold to allow for session"
               armed={armed}
               act={() => void decide(attention, { decision: "allow", scope: "session" })}
             />

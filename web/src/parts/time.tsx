@@ -11,3 +11,13 @@ export function Time({ at, class: name }: { at: string | null | undefined; class
     </time>
   );
 }
+
+/** The same in a sentence. */
+export function Ago({ at }: { at: string }) {
+  const words = age(at, now.value);
+  return (
+    <time dateTime={at} title={exact(at)}>
+      {words === "now" ? "just now" : `${words} ago`}
+    </time>
+  );
+}

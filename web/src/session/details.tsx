@@ -6,7 +6,7 @@ import type { Card } from "../api/types.ts";
 import { Copy } from "../parts/copy.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { StateMark } from "../parts/state_mark.tsx";
-import { Time } from "../parts/time.tsx";
+import { Ago, Time } from "../parts/time.tsx";
 import {
   isChecked,
   isSheetOpen,
@@ -314,7 +314,7 @@ function Facts({ card }: { card: Card }) {
           <>
             <dt>Started</dt>
             <dd>
-              <Time at={card.created_at} /> ago
+              <Ago at={card.created_at} />
             </dd>
           </>
         )}

@@ -9,7 +9,7 @@ import { now } from "../state/clock.ts";
 import { isSheetOpen, problems, showTab } from "../state/details.ts";
 import { transcript } from "../state/live.ts";
 import { go, route } from "../state/route.ts";
-import { can, cardOf, info, isListed, look, title } from "../state/sessions.ts";
+import { branchOf, can, cardOf, info, isListed, look, title } from "../state/sessions.ts";
 import { isPanelOpen } from "../state/settings.ts";
 import type { Transcript } from "../state/transcript.ts";
 import { plain } from "../text/safe.ts";
@@ -146,9 +146,9 @@ function Header({ card, name, shown }: { card: Card | undefined; name: string; s
       )}
       <code
         class="quiet cut wide"
-        title={card ? `${card.cwd ?? ""}${card.git_branch ? ` on ${card.git_branch}` : ""}` : undefined}
+        title={card ? `${card.cwd ?? ""}${branchOf(card) ? ` on ${branchOf(card)}` : ""}` : undefined}
       >
-        {[place(card?.cwd), card?.git_branch].filter(Boolean).join(" · ")}
+        {[place(card?.cwd), branchOf(card)].filter(Boolean).join(" · ")}
       </code>
       <span class="grow" />
       {card && state && (

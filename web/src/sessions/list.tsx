@@ -10,6 +10,7 @@ import { VirtualList } from "../parts/virtual_list.tsx";
 import { pending, wish } from "../state/attention.ts";
 import { address } from "../state/route.ts";
 import {
+  branchOf,
   grouped,
   isListed,
   type Look,
@@ -104,7 +105,7 @@ function RowView({ row }: { row: Row }) {
         <span>{plain(about(card))}</span>
       </span>
       <span class="at mono cut" title={card.cwd ?? undefined}>
-        {row.isNeed ? [place(card.cwd), card.git_branch].filter(Boolean).join(" · ") : card.git_branch}
+        {row.isNeed ? [place(card.cwd), branchOf(card)].filter(Boolean).join(" · ") : branchOf(card)}
       </span>
       <span class="r n">
         {card.message_count === null || card.message_count === undefined ? "" : number(card.message_count)}

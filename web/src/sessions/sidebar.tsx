@@ -40,7 +40,7 @@ const rows = computed<Row[]>(() => {
       found.push({ kind: "card", card, wish: wishes.get(card.session_id) ?? "needs you", key: `need.${nameOf(card)}` });
   }
   const isFiltered = filter.value.trim() !== "";
-  for (const { place: where, cards } of grouped(shown)) {
+  for (const { place: where, cards } of grouped(shown.filter((card) => !waiting.includes(card)))) {
     const isFolded = !isFiltered && folded.value.includes(where);
     found.push({ kind: "project", place: where, count: cards.length, isFolded });
     if (isFolded) continue;

@@ -24,6 +24,10 @@ export function look(card: Card): Look {
   return card.health.status !== "ok" && isQuiet ? "damaged" : card.state;
 }
 
+/** The branch that a session is on; none outside of a repository. */
+export const branchOf = (card: Card | undefined): string | undefined =>
+  card?.git_branch && card.git_branch !== "HEAD" ? card.git_branch : undefined;
+
 /** What to call a session. */
 export function title(card: Card): string {
   return card.name?.trim() || card.first_prompt?.trim().split("\n", 1)[0] || `Session ${card.session_id.slice(0, 8)}`;

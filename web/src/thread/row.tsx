@@ -355,7 +355,7 @@ function KnotRow({ point, transcript }: { point: Point; transcript: Transcript }
           </ul>
           <footer>
             <button type="button" onClick={goBack} disabled={!can("checkpoints")}>
-              Rewind to here <kbd>r</kbd>
+              Rewind to here
             </button>
           </footer>
         </div>

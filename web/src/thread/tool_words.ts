@@ -25,8 +25,8 @@ export function words(call: ToolUse, directory: string | null | undefined, isDon
     case "Bash":
     case "PowerShell": {
       const description = text(input.description);
-      if (description)
-        return { sign: "terminal", verb: verb("ran", "running"), rest: lower(description).replace(/^runs? /, "") };
+      const ran = description.match(/^runs? (.+)/i)?.[1];
+      if (ran) return { sign: "terminal", verb: verb("ran", "running"), rest: ran };
       return { sign: "terminal", verb: verb("ran", "running"), object: firstLine(text(input.command)) };
     }
     case "BashOutput":
@@ -94,10 +94,6 @@ export function words(call: ToolUse, directory: string | null | undefined, isDon
       return { sign: "tool", verb: mcp ? `${mcp[1]}: ${mcp[2]}` : call.name, object: rest.slice(0, 120) || undefined };
     }
   }
-}
-
-function lower(sentence: string): string {
-  return /^[A-Z][a-z]/.test(sentence) ? (sentence[0] ?? "").toLowerCase() + sentence.slice(1) : sentence;
 }
 
 function where(path: unknown, directory: string | null | undefined): string | undefined {
