@@ -46,8 +46,30 @@ const TAGS = [
   `<details open ontoggle=${RUN}>x</details>`,
 ];
 
-const EVENTS = ["onerror", "onload", "onclick", "onmouseover", "onfocus", "onanimationstart", "onpointerenter", "onwheel", "ontoggle", "onbeforeinput"];
-const CARRIERS = ["img src=x", "svg", "body", "video src=x", "input autofocus", "div tabindex=0", "marquee", "details open", "select autofocus", "textarea autofocus"];
+const EVENTS = [
+  "onerror",
+  "onload",
+  "onclick",
+  "onmouseover",
+  "onfocus",
+  "onanimationstart",
+  "onpointerenter",
+  "onwheel",
+  "ontoggle",
+  "onbeforeinput",
+];
+const CARRIERS = [
+  "img src=x",
+  "svg",
+  "body",
+  "video src=x",
+  "input autofocus",
+  "div tabindex=0",
+  "marquee",
+  "details open",
+  "select autofocus",
+  "textarea autofocus",
+];
 
 const MARKDOWN = [
   `[x](javascript:${RUN})`,
@@ -112,7 +134,9 @@ export const HOSTILE: string[] = [
   ...TAGS,
   ...EVENTS.flatMap((event) => CARRIERS.map((carrier) => `<${carrier} ${event}=${RUN}>`)),
   ...EVENTS.flatMap((event) => CARRIERS.slice(0, 8).map((carrier) => `"/><${carrier}/${event}="${RUN}"//`)),
-  ...EVENTS.slice(0, 5).flatMap((event) => CARRIERS.slice(0, 6).map((carrier) => `<${carrier}\n${event}\n=\n'${RUN}'\n>`)),
+  ...EVENTS.slice(0, 5).flatMap((event) =>
+    CARRIERS.slice(0, 6).map((carrier) => `<${carrier}\n${event}\n=\n'${RUN}'\n>`),
+  ),
   ...MARKDOWN,
   ...MARKDOWN.slice(0, 20).map((text) => `- [ ] ${text}`),
   ...TERMINAL,

@@ -14,19 +14,28 @@ import { transcript } from "./state/live.ts";
 import { go, note, route } from "./state/route.ts";
 import { cardOf } from "./state/sessions.ts";
 import { isPanelOpen, turnTheme } from "./state/settings.ts";
-import { current, jump, topNumber } from "./thread/thread.tsx";
+import { current, isAtEnd, jump, topNumber } from "./thread/thread.tsx";
 
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   (target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName));
 
+/** The message that keys start from: the one they were at, if it is still in view. */
+function here(): number {
+  const at = current.value;
+  const row = at === undefined ? null : document.querySelector(`.thread [data-number="${at}"]`);
+  const box = row?.getBoundingClientRect();
+  if (at !== undefined && box && box.bottom > 0 && box.top < innerHeight) return at;
+  current.value = undefined;
+  return isAtEnd.value ? (transcript.value?.total.value ?? 0) : topNumber.value;
+}
+
 /** The next row in the document, and a look at it. */
 function step(by: 1 | -1): void {
   const rows = [...document.querySelectorAll<HTMLElement>(".thread [data-number]")];
-  const from = current.value ?? topNumber.value;
+  const from = here();
   const numbers = [...new Set(rows.map((row) => Number(row.dataset.number)))];
-  const at = numbers.findIndex((it) => it >= from);
-  const next = numbers[current.value === undefined ? at : at + by];
+  const next = by === 1 ? numbers.find((it) => it > from) : numbers.findLast((it) => it < from);
   if (next === undefined) return;
   current.value = next;
   const row = rows.find((it) => Number(it.dataset.number) === next);
@@ -37,7 +46,7 @@ function step(by: 1 | -1): void {
 async function prompt(by: 1 | -1): Promise<void> {
   const shown = transcript.value;
   if (!shown) return;
-  const number = await shown.prompt(current.value ?? topNumber.value, by);
+  const number = await shown.prompt(here(), by);
   if (number === undefined) {
     if (by === 1) jump.value = "end";
     return;

@@ -34,6 +34,8 @@ export class Stream {
   private socket: WebSocket | undefined;
   /** What is wanted, and up to where each of it is known. */
   private readonly topics = new Map<string, Head | undefined>();
+  /** Topics for which this socket has said everything that was missed. */
+  private readonly settled = new Set<string>();
   private pause = PAUSE;
   private silence = 40_000;
   private timer: number | undefined;
@@ -63,6 +65,7 @@ export class Stream {
   /** Wants to know of a topic, from after what was read of it. */
   subscribe(topic: string, after?: Head): void {
     this.topics.set(topic, after);
+    this.settled.delete(topic);
     this.say({ type: "subscribe", topics: [topic], ...(after ? { after } : {}) });
   }
 
@@ -78,6 +81,7 @@ export class Stream {
     clearTimeout(this.timer);
     this.socket?.close();
     this.link.value = { state: "connecting" };
+    this.settled.clear();
     const address = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/api/v1/stream`;
     const socket = this.open(address);
     this.socket = socket;
@@ -135,7 +139,10 @@ export class Stream {
       case "error":
         return;
       case "caught_up":
-        for (const topic of word.topics ?? []) this.know(topic, frame.epoch, word.seq ?? 0);
+        for (const topic of word.topics ?? []) {
+          this.know(topic, frame.epoch, word.seq ?? 0);
+          this.settled.add(topic);
+        }
         return;
       case "resync": {
         const topics = word.topics ?? [...this.topics.keys()];
@@ -143,8 +150,19 @@ export class Stream {
         return;
       }
       default:
-        if (frame.seq !== undefined) for (const topic of this.topics.keys()) this.know(topic, frame.epoch, frame.seq);
+        this.pass(frame);
         this.listener.event(frame);
+    }
+  }
+
+  /** Notes how far each topic is known. What is replayed for one says nothing of another that waits for its own replay. */
+  private pass(frame: Frame): void {
+    if (frame.seq === undefined) return;
+    const isOverview = /^(session|attention|health)\./.test(frame.type);
+    for (const topic of this.topics.keys()) {
+      // What lists show is replayed for the list too, so that it tells nothing of the session's own replay.
+      const isAbout = topic === "sessions" ? isOverview : topic === frame.topic && !isOverview;
+      if (isAbout || this.settled.has(topic)) this.know(topic, frame.epoch, frame.seq);
     }
   }
 

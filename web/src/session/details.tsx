@@ -94,9 +94,9 @@ function Changes({ transcript, card }: { transcript: Transcript; card: Card | un
   return (
     <>
       <section>
-        <h3>
+        <h2>
           Files <span class="quiet">{files.length ? `${files.length} recorded` : ""}</span>
-        </h3>
+        </h2>
         {files.length === 0 ? (
           <p class="quiet">
             {can("checkpoints")
@@ -118,9 +118,9 @@ function Changes({ transcript, card }: { transcript: Transcript; card: Card | un
       </section>
       {points.length > 0 && (
         <section>
-          <h3>
+          <h2>
             Checkpoints <span class="quiet">{points.length}</span>
-          </h3>
+          </h2>
           <ol class="points">
             {points.map((point) => (
               <li key={point.message}>
@@ -142,7 +142,7 @@ function Changes({ transcript, card }: { transcript: Transcript; card: Card | un
       )}
       {(forks.length > 0 || parent || abandoned > 0) && (
         <section>
-          <h3>Branches</h3>
+          <h2>Branches</h2>
           <ul class="files">
             {parent && (
               <li>
@@ -185,9 +185,9 @@ function Changes({ transcript, card }: { transcript: Transcript; card: Card | un
 function Subagents() {
   return (
     <section>
-      <h3>
+      <h2>
         Subagents <span class="quiet">{subagents.value.length || ""}</span>
-      </h3>
+      </h2>
       {subagents.value.length === 0 && <p class="quiet">This session began none.</p>}
       <ul class="files two">
         {subagents.value.map((it) => (
@@ -210,9 +210,9 @@ function ProblemList({ card }: { card: Card | undefined }) {
   return (
     <>
       <section>
-        <h3>
+        <h2>
           Problems <span class="quiet">{all.length || ""}</span>
-        </h3>
+        </h2>
         {all.length === 0 && (
           <p class="quiet">
             {isChecked.value ? "Every line was checked; all of them can be read." : "Checking every line."}
@@ -230,7 +230,7 @@ function ProblemList({ card }: { card: Card | undefined }) {
       </section>
       {all.length > 0 && (
         <section>
-          <h3>What you can do</h3>
+          <h2>What you can do</h2>
           <div class="acts">
             <button type="button" onClick={nextProblem}>
               Go to the next
@@ -272,11 +272,11 @@ function Raw({ transcript }: { transcript: Transcript }) {
   }
   return (
     <section class="raw">
-      <h3>
+      <h2>
         <code class="cut">{uuid}</code>
         <span class="grow" />
         {text !== undefined && <Copy text={text} label="Copy the line as it was written" words="Copy" />}
-      </h3>
+      </h2>
       <pre tabIndex={0}>
         {text === undefined ? "Reading…" : plain(shown.length > 200_000 ? `${shown.slice(0, 200_000)}…` : shown)}
       </pre>
@@ -288,7 +288,7 @@ function Facts({ card }: { card: Card }) {
   const { health } = card;
   return (
     <section>
-      <h3>Session</h3>
+      <h2>Session</h2>
       <dl class="facts">
         <dt>Id</dt>
         <dd class="with-copy">

@@ -45,7 +45,7 @@ export function RewindPanel({ state }: { state: RewindState }) {
     void preview(state.session, state.to, new Map(state.choices).set(path, choice));
   return (
     <section class="plan">
-      <h3 class="step">Rewind to before this prompt</h3>
+      <h2 class="step">Rewind to before this prompt</h2>
       {!plan && !state.problem && <p class="quiet">Comparing files.</p>}
       {plan && (
         <p class="sum">
@@ -152,7 +152,7 @@ function Receipt({ state, close }: { state: RewindState; close: () => void }) {
   if (!receipt) return null;
   return (
     <section class="plan">
-      <h3 class="step">{state.isUndone ? "Undone" : `Rewound ${count(receipt.steps.length, "file")}`}</h3>
+      <h2 class="step">{state.isUndone ? "Undone" : `Rewound ${count(receipt.steps.length, "file")}`}</h2>
       <p class="sum">
         {state.isUndone ? "Every file is as it was before the rewind." : "Done, and read back from disk."}
       </p>

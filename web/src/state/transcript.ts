@@ -11,8 +11,8 @@ import type { Item, Page } from "../api/types.ts";
 import { blocks, type ToolResult } from "../thread/blocks.ts";
 
 /** How many messages a page has, and how many pages are kept at most. */
-export const PAGE = 24;
-const KEPT = 60;
+export const PAGE = 12;
+const KEPT = 100;
 
 /** A message that was typed here and is not on disk yet. */
 export interface Optimistic {
@@ -68,11 +68,11 @@ export class Transcript {
       const wanted = message ? `around=${encodeURIComponent(message)}&` : "";
       let page: Page;
       try {
-        page = await this.read(`${wanted}limit=${PAGE * 2}`);
+        page = await this.read(`${wanted}limit=${PAGE * 4}`);
       } catch (error) {
         // A link to a message of an abandoned branch: the session is still worth showing.
         if (!message || !(error instanceof Refused) || error.problem.status !== 404) throw error;
-        page = await this.read(`limit=${PAGE * 2}`);
+        page = await this.read(`limit=${PAGE * 4}`);
       }
       this.place(page);
       this.reading.value = { state: "ready" };
@@ -87,7 +87,7 @@ export class Transcript {
   /** Forgets what was read, and reads anew: what was known is void. */
   async reload(): Promise<void> {
     this.partial.value = undefined;
-    const page = await this.read(`limit=${PAGE * 2}`);
+    const page = await this.read(`limit=${PAGE * 4}`);
     for (const known of [this.items, this.numbers, this.results, this.calls, this.arrived]) known.clear();
     this.loaded.clear();
     this.loading.clear();

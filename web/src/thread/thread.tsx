@@ -11,9 +11,9 @@ import { type Around, points, rowsOf } from "./rows.ts";
 import { Tail } from "./tail.tsx";
 
 /** How far beyond the edges of the view rows are kept ready, in pixels. */
-const MARGIN = 900;
+const MARGIN = 600;
 /** How high a page is taken for until it was seen. */
-const GUESS = 1400;
+const GUESS = 700;
 
 /** Where the view is; others ask it to go elsewhere. */
 export const jump = signal<{ number: number; uuid?: string | undefined } | "end" | undefined>(undefined);
