@@ -1,18 +1,26 @@
-.PHONY: help run test check bench torture fuzz
+.PHONY: help run page test check bench torture fuzz
 
 help: ## Show these targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
 
-run: ## Build rethread and take the tour
-	@cargo run --release --locked -p rethread -- tour
+run: page ## Build the page and rethread, start the keeper and open it in a browser
+	@cargo build --release --locked -p rethread
+	@scripts/run
 
-test: ## Run every test, doctests included
+page: ## Build the page that is embedded in rethread
+	@scripts/page build
+
+test: ## Run every test, doctests and browsers included
 	scripts/setup
+	scripts/page build
 	cargo test --workspace --locked
 	CLAUDE_VERSION=2.0.0 cargo test --locked -p rethread-transcripts --test main
+	cargo build --locked -p rethread
+	scripts/page test
 
-check: ## Format, lints, docs, licences and sources of the dependencies
+check: ## Format, lints, types, docs, licences and sources of the dependencies
 	scripts/setup check
+	scripts/page check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
