@@ -28,7 +28,7 @@ export function chromiumPath(): string | undefined {
 
 export class Desk {
   readonly folder = mkdtempSync(join(tmpdir(), "rethread-web-"));
-  readonly claude = join(this.folder, "claude");
+  readonly claude = join(this.folder, ".claude");
   readonly project = join(this.folder, "api");
   readonly home = join(this.folder, "home");
   private keeper: ChildProcess | undefined;
