@@ -54,9 +54,7 @@ impl Followed {
         while self.seen.len() < self.lines {
             let frame = self.socket.next();
             match frame["type"].as_str().unwrap() {
-                "message.upsert" => {
-                    self.seen.extend(frame["data"]["uuid"].as_str().map(str::to_owned))
-                }
+                "message.upsert" => self.seen.extend(frame["data"]["uuid"].as_str().map(str::to_owned)),
                 "resync" => self.read(kept),
                 _ => {}
             }
