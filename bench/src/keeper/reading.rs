@@ -43,7 +43,6 @@ pub(super) fn run(bench: &Bench) -> Outcome<Vec<Row>> {
         Ok(typescript(&many, Ask::List(Some(PAGE)))?.seconds * 1e3)
     })
     .run_rounds(ROUNDS, bench)?;
-    drop(ask);
     let other = bench.fresh()?;
     let mut served = Served::start(&other, &long, None)?;
     let all = typescript(&long, Ask::Messages(None))?.found as usize;

@@ -158,7 +158,8 @@ impl Native<'_> {
             }
         }
         if query.branch.unwrap_or_default() == Branch::All {
-            return everything(Transcript::of(file, path)?, query, limit, is_void);
+            let again = file.try_clone().map_err(|error| Problem::failed(&error))?;
+            return everything(Transcript::of(file, path)?, &again, query, limit, is_void);
         }
         let index = query.agent.is_none().then(|| self.keeper.cache("chains").join(self.id));
         let history = match &index {
@@ -270,7 +271,7 @@ fn since(file: &File, offset: u64, limit: u64) -> Read {
     Ok((items, Paging { after, ..Paging::default() }, position))
 }
 
-fn everything(transcript: Transcript, query: &MessagesQuery, limit: u64, reset: bool) -> Read {
+fn everything(transcript: Transcript, file: &File, query: &MessagesQuery, limit: u64, reset: bool) -> Read {
     let chain = transcript.all().messages();
     let mut reader = transcript.read(&chain);
     let mut items = Vec::new();
@@ -302,8 +303,7 @@ fn everything(transcript: Transcript, query: &MessagesQuery, limit: u64, reset: 
     let uuid = |item: Option<&MessageItem>| item.and_then(|item| item.uuid.clone());
     let before = uuid(items.get(range.start)).filter(|_| range.start > 0);
     let after = uuid(items.get(range.end.saturating_sub(1))).filter(|_| range.end < total);
-    let file = File::open(transcript.path()).map_err(|error| Problem::failed(&error))?;
-    let position = Position::of(&file, transcript.length()).map_err(|error| Problem::failed(&error))?;
+    let position = Position::of(file, transcript.length()).map_err(|error| Problem::failed(&error))?;
     let items = items.drain(range).collect();
     Ok((items, Paging { before, after, total: Some(total as u64), reset }, position))
 }
