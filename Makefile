@@ -27,8 +27,14 @@ check: ## Format, lints, types, docs, licences and sources of the dependencies
 	"$$(scripts/setup tools)/bin/cargo-deny" --locked check bans licenses sources
 
 bench: ## Run the benchmarks; ONLY=name runs one
+	scripts/page build
 	cargo build --release --locked -p rethread
+ifneq ($(ONLY),web)
 	cargo run --release --locked -p rethread-bench -- $(ONLY)
+endif
+ifneq (,$(filter web,$(or $(ONLY),web)))
+	scripts/page bench
+endif
 
 # The same tests as in `make test`, with more time to find something.
 torture: ## Run the crash and fault tests for long; SECONDS_TOTAL=600
