@@ -30,6 +30,7 @@ mod error;
 mod frame;
 pub mod guard;
 mod hook;
+mod in_process;
 mod lines;
 mod locate;
 mod message;
@@ -46,6 +47,7 @@ pub use client::{ClaudeClient, ContextUsage, Interrupted, MessageStream, Respons
 pub use error::{Error, Result};
 pub use frame::{Frame, FrameKind};
 pub use hook::{HookEvent, HookInput, HookMatcher, HookOutput, Hooks};
+pub use in_process::{InProcessServer, ToolOutput, ToolServer};
 pub use locate::find_cli;
 pub use message::{
     ApiMessage, AssistantMessage, CommandLifecycle, ContentBlock, ErrorSubtype, McpServerState, Message,
@@ -62,3 +64,6 @@ pub use permission::{
 pub use prompt::Prompt;
 pub use query::{QueryStream, query};
 pub use stderr_callback::StderrCallback;
+
+// Their types are in this crate's own: a server of the one, what a tool takes of the other.
+pub use {rmcp, schemars};

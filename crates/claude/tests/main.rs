@@ -8,3 +8,4 @@ mod kit;
 mod options;
 mod permissions;
 mod sessions_on_disk;
+mod tools;

@@ -200,8 +200,14 @@ impl ClaudeClient {
         &self,
         servers: impl IntoIterator<Item = (impl Into<String>, McpServer)>,
     ) -> Result<Value> {
-        let servers: serde_json::Map<String, Value> =
-            servers.into_iter().map(|(name, server)| (name.into(), server.to_json())).collect();
+        let live = self.live()?;
+        let tell = |(name, server): (_, McpServer)| {
+            let name: String = Into::into(name);
+            live.requests.serve(&name, &server);
+            let told = server.to_json(&name);
+            (name, told)
+        };
+        let servers: serde_json::Map<String, Value> = servers.into_iter().map(tell).collect();
         self.control("mcp_set_servers", json!({ "servers": servers })).await
     }
 

@@ -37,7 +37,7 @@ pub(crate) fn serve_if_asked() -> bool {
         let mut client = ClaudeClient::new(options.build()).unwrap();
         client.connect().await.unwrap();
         let turn = if prompt.is_empty() { None } else { Some(client.send_message(prompt).await.unwrap()) };
-        writeln!(std::io::stdout(), "ready").unwrap();
+        std::io::stdout().write_all(b"ready\n").unwrap();
         std::io::stdout().flush().unwrap();
         std::future::pending::<()>().await;
         drop((client, turn));

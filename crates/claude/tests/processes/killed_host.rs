@@ -13,7 +13,7 @@ use crate::host::{self, GUARDED_BY_ITSELF, GUARDED_BY_SCRIPT};
 /// How often a host is killed.
 const ROUNDS: usize = 100;
 /// How often one with the real CLI, which takes longer to begin.
-const REAL_ROUNDS: usize = 6;
+const REAL_ROUNDS: usize = 4;
 /// Within what time everything is gone, on a machine that is busy with other things.
 const SOON: Duration = Duration::from_secs(60);
 
@@ -34,13 +34,11 @@ fn scripted(guarded: &str) -> Result<(), Failed> {
         let agent = ScriptedAgent::new(Behaviour::Prolific, folder.path().join(round.to_string()));
         let mut host =
             host::start(guarded, &std::env::current_exe()?, "").envs(agent.environment()).spawn()?;
-        // The host itself is no agent.
         host::wait_until_ready(&mut host);
         let before = agent.survivors();
         if before.len() != 4 {
             return Err(format!("the agent and its three children should live: {before:?}").into());
         }
-        // Half of them die while their agent is being born or answers, too.
         host.kill()?;
         host.wait()?;
         gone(|| agent.survivors())?;
