@@ -1,7 +1,9 @@
 //! The crate against the real CLI, and against agents that misbehave.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod controls;
 mod conversation;
+mod examples;
 mod files;
 mod hooks;
 mod kit;
