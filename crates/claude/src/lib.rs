@@ -39,6 +39,8 @@ mod permission;
 pub mod prelude;
 mod prompt;
 mod query;
+#[cfg(feature = "sessions")]
+pub mod sessions;
 mod stderr_callback;
 pub mod transport;
 mod version;

@@ -9,5 +9,7 @@ mod hooks;
 mod kit;
 mod options;
 mod permissions;
+#[cfg(feature = "sessions")]
+mod sessions_door;
 mod sessions_on_disk;
 mod tools;

@@ -8,6 +8,13 @@ mod killed_host;
 #[path = "processes/misbehaviour.rs"]
 mod misbehaviour;
 
+#[path = "processes/seed.rs"]
+#[rustfmt::skip] // word for word
+mod seed;
+
+// The name that the guide's programs know it by.
+extern crate rethread_claude as rusty_claw;
+
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
@@ -19,10 +26,11 @@ fn main() -> ExitCode {
         rethread_claude::guard::init();
     }
     // A host passes on to its agent what makes it one, and is none itself.
-    if host::serve_if_asked() || ScriptedAgent::serve_if_asked() {
+    if host::serve_if_asked() || seed::serve_if_asked() || ScriptedAgent::serve_if_asked() {
         return ExitCode::SUCCESS;
     }
     let mut trials: Vec<Trial> = misbehaviour::trials();
     trials.extend(killed_host::trials());
+    trials.extend(seed::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
