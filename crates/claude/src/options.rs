@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::hook::Hooks;
 use crate::permission::PermissionCallback;
@@ -194,6 +194,8 @@ options! {
 
     /// Flags that this crate does not know, without their dashes, with or without a value.
     by_hand extra_args: BTreeMap<String, Option<String>> = BTreeMap::new(),
+    /// Fields of the first request to the CLI that this crate does not know, for example `promptSuggestions`.
+    by_hand extra_initialize: Map<String, Value> = Map::new(),
     /// Called with every line that the CLI complains about.
     by_hand stderr: Option<StderrCallback> = None,
     /// The CLI to run; it is looked for unless given.
