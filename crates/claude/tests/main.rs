@@ -3,6 +3,7 @@
 
 mod controls;
 mod conversation;
+mod effects;
 mod examples;
 mod files;
 mod hooks;
