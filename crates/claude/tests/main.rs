@@ -6,8 +6,10 @@ mod conversation;
 mod effects;
 mod examples;
 mod files;
+mod frames;
 mod hooks;
 mod kit;
+mod older_faults;
 mod options;
 mod permissions;
 #[cfg(feature = "sessions")]
