@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pollster::block_on;
 use rethread_checkpoint::{Checkpointer, Choices, Moment, Point, Settings, Window};
@@ -148,56 +149,94 @@ fn differences(found: &Picture, before: &Picture, after: &Picture) -> Vec<(PathB
 #[test]
 fn r7_a_crash_at_every_call_of_a_rewind_ends_before_or_after() {
     for death in [Death::Before as fn(usize) -> Death, Death::After] {
-        for call in 0.. {
+        let calls = at_every_call(|call| {
             let scene = Scene::new();
             let died = rewind(scene.path(), &Mortal::new(Death::Never), death(call));
             check(&scene, &format!("{:?}", death(call)));
-            if !died {
-                assert!(call > 40, "a rewind makes more calls than {call}");
-                break;
-            }
-        }
+            died
+        });
+        assert!(calls > 40, "a rewind makes more calls than {calls}");
     }
 }
 
+/// What the second death leaves undone is the same before a call and after the one before it, so one of the two does.
 #[test]
-fn r7_a_crash_at_every_call_of_a_recovery_ends_before_or_after() {
-    let mut recoveries = 0;
-    for call in (0..).step_by(4) {
-        for second in (call % 3..).step_by(3) {
+fn r7_a_crash_at_every_call_of_a_recovery_from_a_crash_at_every_call_ends_before_or_after() {
+    let pairs = AtomicUsize::new(0);
+    at_every_call(|call| {
+        for second in 0.. {
             let scene = Scene::new();
             if !rewind(scene.path(), &Mortal::new(Death::Never), Death::After(call)) {
-                assert!(recoveries > 100, "{recoveries}");
-                return;
+                return false;
             }
             let life = Mortal::new(Death::After(second));
             let _ = recover(scene.path(), &life);
-            recoveries += 1;
+            pairs.fetch_add(1, Ordering::Relaxed);
             check(&scene, &format!("died at {call}, and again at {second}"));
             if !life.is_dead() {
                 break;
             }
         }
-    }
+        true
+    });
+    assert!(pairs.load(Ordering::Relaxed) > 500, "{pairs:?}");
 }
 
 #[test]
 fn r4_an_error_at_any_call_of_a_rewind_leaves_everything_before_or_after() {
     for error in [5, 28, 30, 13] {
-        let mut fine = 0;
-        for call in (error as usize % 2..).step_by(2) {
+        at_every_call(|call| {
             let scene = Scene::new();
             let life = Mortal::new(Death::Never);
             rewind(scene.path(), &life, Death::Fails(call, error));
             check(&scene, &format!("call {call} fails with {error}"));
-            if life.calls() <= call {
-                fine += 1;
+            life.calls() > call
+        });
+    }
+}
+
+#[test]
+fn r7_an_error_at_any_call_of_a_recovery_is_told_and_the_next_one_ends_before_or_after() {
+    let failures = AtomicUsize::new(0);
+    at_every_call(|call| {
+        for second in 0.. {
+            let scene = Scene::new();
+            if !rewind(scene.path(), &Mortal::new(Death::Never), Death::After(call)) {
+                return false;
             }
-            if fine > 1 {
+            let error = [5, 28, 30, 13][second % 4];
+            let life = Mortal::new(Death::Fails(second, error));
+            let failed = recover(scene.path(), &life).is_err();
+            failures.fetch_add(usize::from(failed), Ordering::Relaxed);
+            check(&scene, &format!("died at {call}, then call {second} failed with {error}"));
+            if life.calls() <= second {
                 break;
             }
         }
-    }
+        true
+    });
+    assert!(failures.load(Ordering::Relaxed) > 200, "{failures:?}");
+}
+
+/// Tries every call, many at a time since they mostly wait, until there is no such call. Returns how many there are.
+fn at_every_call(tried: impl Fn(usize) -> bool + Sync) -> usize {
+    let (next, end) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                loop {
+                    let call = next.fetch_add(1, Ordering::Relaxed);
+                    if call >= end.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    if !tried(call) {
+                        end.fetch_min(call, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    end.into_inner()
 }
 
 #[test]
