@@ -14,6 +14,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use crate::ignored::{IGNORED, Ignored};
 use crate::known::{Item, Known, join};
 use crate::look::{Print, look_in};
+use crate::mark::is_mark;
 use crate::pack::{Packed, Packer};
 use crate::path::TreePath;
 use crate::record::LeftOut;
@@ -194,6 +195,9 @@ impl Walker<'_> {
         let name = if task.path.is_empty() { b"." } else { last_name(&task.path) };
         let folder = rustix::fs::openat(&task.parent, OsStr::from_bytes(name), flags, Mode::empty())?;
         let names = names_in(folder.as_fd(), buffer)?;
+        if names.iter().any(is_mark) {
+            return Err(std::io::Error::other("a rewind was interrupted there, or is under way"));
+        }
         let rules = names.iter().any(Ignored::is_rules);
         let ignored = match rules {
             true => Ignored::within(task.ignored.clone(), folder.as_fd(), &task.path),

@@ -56,7 +56,10 @@ impl Work<'_> {
 
     /// Writes new contents beside their places and makes them durable. Nothing of the tree is changed yet.
     async fn prepare(&self, moves: &[Move], tell: Tell<'_>) -> Result<BTreeMap<usize, OwnedFd>> {
-        let (mut asides, mut files) = (BTreeMap::new(), Vec::new());
+        // The root's own folder too: its mark must be there before anything changes.
+        let root = self.root.folder().try_clone_to_owned();
+        let root = root.map_err(Error::io("open", self.root.path()))?;
+        let (mut asides, mut files) = (BTreeMap::new(), vec![root]);
         for (done, step) in moves.iter().enumerate() {
             tell(done, moves.len());
             let State::Present(present) = &step.to else { continue };
@@ -85,7 +88,7 @@ impl Work<'_> {
                     }
                     // More than a few are synced all at once, and need not be held open for that.
                     if files.len() < 8 {
-                        files.push(aside);
+                        files.push(aside.into());
                     }
                 }
                 Present::Folder { .. } => unreachable!("folders need no preparation"),
