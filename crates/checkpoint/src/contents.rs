@@ -87,6 +87,25 @@ impl Contents {
         Ok(blob)
     }
 
+    /// Reads a blob to its end and returns what is wrong with it, if something is.
+    pub(crate) async fn flaw(&self, blob: &BlobId) -> Result<Option<String>> {
+        let (mut hasher, mut at) = (Sha256::new(), 0);
+        loop {
+            match self.backend.get_blob(blob, at..at + PIECE).await {
+                Ok(None) => return Ok(Some("it is missing".into())),
+                Ok(Some(bytes)) if bytes.is_empty() => break,
+                Ok(Some(bytes)) => {
+                    at += bytes.len() as u64;
+                    hasher.update(&bytes);
+                }
+                Err(StoreError::Damaged { reason, .. }) => return Ok(Some(reason)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let whole = BlobId::of_hasher(hasher) == *blob;
+        Ok((!whole).then(|| "its content has another hash".into()))
+    }
+
     /// Returns whether a file's content is there, without reading all of it.
     pub(crate) async fn has(&self, file: &File) -> Result<bool> {
         let (blob, range) = match &file.place {

@@ -37,6 +37,7 @@ mod settings;
 mod settle;
 mod state;
 mod tree;
+mod verify;
 mod walk;
 mod work;
 
@@ -55,3 +56,4 @@ pub use settings::{Settings, Switch};
 pub use settle::{Interrupted, interrupted};
 pub use state::{File, Place, Present, State, Target};
 pub use tree::Window;
+pub use verify::{Looked, Lost, verify};

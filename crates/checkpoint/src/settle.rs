@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rethread_store::backend::{LogKey, LogName};
-use rethread_store::{EntryId, Session};
+use rethread_store::{EntryId, SessionId, Store};
 
 use crate::checkpointer::Checkpointer;
 use crate::error::{Error, Result};
@@ -24,8 +24,8 @@ pub struct Interrupted {
 
 /// Returns the rewinds of a session that have begun and not ended. Opening its checkpoints beneath their root finishes
 /// them, or takes them back; this only tells.
-pub async fn interrupted(session: &Session) -> Result<Vec<Interrupted>> {
-    let log = Log::read(session.store().backend(), session.id()).await?;
+pub async fn interrupted(store: &Store, session: &SessionId) -> Result<Vec<Interrupted>> {
+    let log = Log::read(store.backend(), session).await?;
     let tell = |record: &Checkpoint| Interrupted {
         receipt: record.id.clone(),
         root: record.root.as_ref().map_or_else(PathBuf::new, |root| root.as_os_str().into()),

@@ -204,7 +204,8 @@ impl Checkpointer {
     async fn begin_with(&self, mut known: Known) -> Result<Tracker> {
         let mut missing = BTreeSet::new();
         for blob in known.holds() {
-            if self.contents().backend().get_blob(&blob, 0..0).await?.is_none() {
+            // Made young: nothing refers to it yet on behalf of this session.
+            if !self.contents().backend().refresh_blob(&blob).await? {
                 missing.insert(blob);
             }
         }

@@ -266,14 +266,14 @@ fn r7_a_rewind_that_was_interrupted_can_be_told_without_touching_it() {
     let scene = half_way();
     let half = picture(&scene.path().join("project"));
     let (store, session) = open(scene.path(), &Mortal::new(Death::Never));
-    let told = block_on(rethread_checkpoint::interrupted(&session)).unwrap();
+    let told = block_on(rethread_checkpoint::interrupted(&store, session.id())).unwrap();
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].root, scene.path().join("project").canonicalize().unwrap());
     assert_eq!(picture(&scene.path().join("project")), half);
     store.close().unwrap();
     recover(scene.path(), &Mortal::new(Death::Never)).unwrap();
     let (store, session) = open(scene.path(), &Mortal::new(Death::Never));
-    assert_eq!(block_on(rethread_checkpoint::interrupted(&session)).unwrap(), []);
+    assert_eq!(block_on(rethread_checkpoint::interrupted(&store, session.id())).unwrap(), []);
     store.close().unwrap();
 }
 

@@ -27,8 +27,12 @@ fn turn(project: &Project, session: &Session, message: &str, content: &str) {
 
 /// Clears away everything that nothing refers to, however young it is.
 fn clean(project: &Project) -> usize {
-    let cleaning =
-        Cleaning { trash_after: Some(Duration::ZERO), blobs_after: Duration::ZERO, mode: Mode::Apply };
+    let cleaning = Cleaning {
+        trash_after: Some(Duration::ZERO),
+        blobs_after: Duration::ZERO,
+        grace: Duration::ZERO,
+        mode: Mode::Apply,
+    };
     std::thread::sleep(Duration::from_millis(5));
     let cleaned = block_on(project.store.gc(&cleaning)).unwrap();
     assert!(cleaned.failed.is_empty(), "{:?}", cleaned.failed);
@@ -104,7 +108,8 @@ fn r14_a_clean_up_takes_nothing_that_a_capture_a_receipt_or_the_trash_refers_to(
     let receipt = checkpoints.rewind(at("m1")).unwrap().receipt.unwrap();
     assert_eq!(clean(&project), 0);
     block_on(project.store.delete(project.session.id())).unwrap();
-    let kept = Cleaning { trash_after: None, blobs_after: Duration::ZERO, mode: Mode::Apply };
+    let kept =
+        Cleaning { trash_after: None, blobs_after: Duration::ZERO, grace: Duration::ZERO, mode: Mode::Apply };
     assert!(block_on(project.store.gc(&kept)).unwrap().blobs.is_empty());
     block_on(project.store.restore(project.session.id())).unwrap();
     of(&project.session, &project).rewind(rethread_checkpoint::Point::Undo(receipt)).unwrap();
