@@ -57,3 +57,4 @@ pub use settle::{Interrupted, interrupted};
 pub use state::{File, Place, Present, State, Target};
 pub use tree::Window;
 pub use verify::{Looked, Lost, verify};
+pub use work::Tell;

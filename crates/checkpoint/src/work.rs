@@ -42,8 +42,8 @@ pub(crate) struct Work<'a> {
     pub(crate) receipt: &'a EntryId,
 }
 
-/// What tells how far a long rewind has come.
-pub(crate) type Tell<'a> = &'a (dyn Fn(usize, usize) + Send + Sync);
+/// What tells how far long work has come: how many paths are done, and of how many.
+pub type Tell<'a> = &'a (dyn Fn(usize, usize) + Send + Sync);
 
 impl Work<'_> {
     /// Makes every path what it is to be. On an error some may be changed and some not, each wholly or not at all.

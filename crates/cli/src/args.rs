@@ -427,6 +427,9 @@ pub(crate) struct Export {
     /// Write it as a session of Claude Code's own, which `claude --resume` takes
     #[arg(long, conflicts_with = "output")]
     pub(crate) claude: bool,
+    /// Leave out the contents of files that its checkpoints refer to: smaller, but files cannot be rewound from it
+    #[arg(long, conflicts_with = "claude")]
+    pub(crate) without_files: bool,
 }
 
 /// Follow a session as it grows

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::backend::{Backend, Expect, From, Key, LogKey, LogName, Position, Space, Target};
+use crate::backend::{Backend, Expect, Key, Space, Target};
 use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
 use crate::id::{BlobId, SessionId};
+use crate::references;
 use crate::repair::Mode;
 use crate::store::Store;
 
-const READ_AHEAD: usize = 1 << 20;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How many blobs are listed at once.
 const PAGE: usize = 256;
@@ -163,34 +163,21 @@ impl Store {
         let mut used = HashSet::new();
         for (number, session) in sessions.iter().enumerate() {
             tell(number + 1, sessions.len());
-            let log = LogKey::new(session.clone(), LogName::Checkpoints);
-            let (mut from, mut referred, mut given_up) = (0, Vec::new(), GivenUp::default());
-            loop {
-                let chunk = backend.read(&log, From::Position(from), READ_AHEAD).await?;
-                for line in &chunk.lines {
-                    let body = line.body();
-                    referred.push((line.stamp().position, hashes(&body).collect::<Vec<_>>()));
-                    given_up.learn(&body);
-                }
-                if let Some(damage) = chunk.damage.first() {
-                    let (what, reason) = (format!("session {session}"), damage.to_string());
-                    failed.push((session.clone(), Error::Damaged { what, reason }));
-                }
-                if chunk.next == from {
-                    break;
-                }
-                from = chunk.next;
+            let (referred, damage) = references::of(backend, session).await?;
+            if let Some(damage) = damage {
+                let (what, reason) = (format!("session {session}"), damage.to_string());
+                failed.push((session.clone(), Error::Damaged { what, reason }));
             }
-            referred
-                .retain(|(position, _)| !given_up.includes(*position) && !Defect::CollectWhatIsUsed.is_on());
-            used.extend(referred.into_iter().flat_map(|(_, hashes)| hashes));
+            if !Defect::CollectWhatIsUsed.is_on() {
+                used.extend(referred);
+            }
         }
         for listed in backend.list(Space::Documents, None, usize::MAX).await? {
             if listed.name == Unused::NAME {
                 continue;
             }
             if let Some(document) = backend.get(&listed.name.parse::<Key>()?).await? {
-                used.extend(hashes(&document.bytes));
+                used.extend(references::hashes(&document.bytes));
             }
         }
         Ok(used)
@@ -229,52 +216,5 @@ impl Unused {
     }
 }
 
-/// The captures of a log that retention has given up: what they alone refer to may go.
-#[derive(Debug, Default, serde::Deserialize)]
-struct GivenUp {
-    /// All before this position.
-    before: Position,
-    /// But these.
-    #[serde(default)]
-    keep: Vec<Position>,
-}
-
-impl GivenUp {
-    /// Takes in a record, if it is about this.
-    fn learn(&mut self, record: &[u8]) {
-        #[derive(serde::Deserialize)]
-        struct Record {
-            retire: Option<GivenUp>,
-        }
-        if memchr::memmem::find(record, b"\"retire\"").is_some()
-            && let Ok(Record { retire: Some(retire) }) = serde_json::from_slice(record)
-            && retire.before > self.before
-        {
-            *self = retire;
-        }
-    }
-
-    fn includes(&self, position: Position) -> bool {
-        position < self.before && !self.keep.contains(&position)
-    }
-}
-
 /// How long an import may take between two signs of life.
 const HOUR: Duration = Duration::from_secs(3600);
-
-fn hashes(bytes: &[u8]) -> impl Iterator<Item = BlobId> {
-    let words = bytes.split(|byte| !byte.is_ascii_hexdigit()).filter(|word| word.len() == 64);
-    words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_hash_in_a_record_counts_as_a_reference() {
-        let (one, other) = (BlobId::of(b"one"), BlobId::of(b"other"));
-        let record = format!(r#"{{"before":{{"hash":"{one}"}},"after":"sha256:{other}"}}"#);
-        assert_eq!(hashes(record.as_bytes()).collect::<Vec<_>>(), [one, other]);
-    }
-}

@@ -67,13 +67,19 @@ impl Import {
             Answer::Json => {
                 let json = serde_json::json!({
                     "session_id": imported.session_id, "outcome": "imported", "records": imported.records,
-                    "inherited": imported.inherited, "lost": imported.lost, "skipped": imported.skipped,
+                    "inherited": imported.inherited, "lost": imported.lost, "files": imported.files,
+                    "skipped": imported.skipped,
                 });
                 ui.data(json.to_string().as_bytes())?;
             }
         }
         let records = count(imported.records + imported.inherited, "record");
         ui.say(&format!("Imported session {}, {records}.", context.short(&imported.session_id)));
+        if imported.without_files {
+            ui.warn(
+                "the contents that its checkpoints refer to did not come with it: files cannot be rewound",
+            );
+        }
         if imported.skipped > 0 {
             let lines = count(imported.skipped, "line");
             ui.warn(&format!("{lines} of a kind that this version does not know were left out"));

@@ -133,7 +133,7 @@ fn write(work: &Path, version: &str, files: usize, rng: &mut fastrand::Rng) {
             0 => drop(fs::remove_file(&file)),
             _ => fs::write(&file, format!("{version} {number}\n").repeat(rng.usize(1..2000))).unwrap(),
         }
-        if rng.u8(..8) == 0 && file.exists() {
+        if rng.u8(..8) == 0 && file.try_exists().unwrap() {
             fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
         }
     }
