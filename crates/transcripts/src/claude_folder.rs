@@ -16,10 +16,11 @@ use crate::skim::{Buffer, Skim};
 use crate::transcript::Transcript;
 use crate::walk::{Found, State, is_uuid, walk};
 
-/// How many threads look at files: when nothing is in memory yet, they wait for the disk most of the time.
-const THREADS: usize = 8;
-/// From how many files on that is worth it.
-const MANY: usize = 32;
+/// How many threads look at files at most: when nothing is in memory yet, they wait for the disk most of the time, and a
+/// disk does many things at once.
+const MOST_THREADS: usize = 24;
+/// For how many files each another thread is worth it.
+const SHARE: usize = 32;
 /// A file that was written to so shortly before may be written to again without its time changing.
 const RACY: i64 = 1_000_000_000;
 
@@ -199,8 +200,7 @@ fn look_at(projects: &Path, found: &[Found], catalog: Catalog) -> Looked {
         fresh.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend(own);
     };
     thread::scope(|scope| {
-        let others = if stale.len() >= MANY { THREADS - 1 } else { 0 };
-        for _ in 0..others {
+        for _ in 1..(stale.len() / SHARE).min(MOST_THREADS) {
             scope.spawn(work);
         }
         work();
