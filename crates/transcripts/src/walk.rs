@@ -11,6 +11,8 @@ use std::thread;
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) id: String,
+    /// Its path beneath the folder of projects.
+    pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) state: State,
     pub(crate) has_folder: bool,
@@ -58,11 +60,12 @@ pub(crate) fn walk(projects: &Path) -> io::Result<Vec<Found>> {
 
 fn look_into(folder: &Path) -> io::Result<Vec<Found>> {
     let (mut found, mut folders) = (Vec::new(), Vec::new());
+    let project = folder.file_name().unwrap_or_default().to_string_lossy();
     for entry in fs::read_dir(folder)?.flatten() {
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
         match name.strip_suffix(".jsonl") {
-            Some(id) if is_uuid(id) => found.extend(stat(&entry, id)),
+            Some(id) if is_uuid(id) => found.extend(stat(&entry, &project, id)),
             None if is_uuid(name) => folders.push(name.to_owned()),
             _ => {}
         }
@@ -74,12 +77,24 @@ fn look_into(folder: &Path) -> io::Result<Vec<Found>> {
     Ok(found)
 }
 
-fn stat(entry: &DirEntry, id: &str) -> Option<Found> {
+fn stat(entry: &DirEntry, project: &str, id: &str) -> Option<Found> {
     // Not `DirEntry::metadata`: Claude Code follows a link, so that is a session too.
     let is_link = entry.file_type().ok()?.is_symlink();
     let metadata = if is_link { fs::metadata(entry.path()) } else { entry.metadata() }.ok()?;
     let state = State::of(&metadata);
-    metadata.is_file().then(|| Found { id: id.to_owned(), path: entry.path(), state, has_folder: false })
+    let name = name_of(project, id);
+    metadata.is_file().then(|| Found {
+        id: id.to_owned(),
+        name,
+        path: entry.path(),
+        state,
+        has_folder: false,
+    })
+}
+
+/// Returns a session's path beneath the folder of projects.
+pub(crate) fn name_of(project: &str, id: &str) -> String {
+    [project, "/", id, ".jsonl"].concat()
 }
 
 /// Returns whether a text has the form of a UUID, in either case.
