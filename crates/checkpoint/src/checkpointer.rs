@@ -24,7 +24,7 @@ use crate::rewind::Recovered;
 use crate::root::Root;
 use crate::settings::{Settings, Switch};
 use crate::state::State;
-use crate::tree::Tracker;
+use crate::tracker::Tracker;
 
 /// The checkpoints of one session beneath one root.
 ///

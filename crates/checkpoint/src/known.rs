@@ -139,6 +139,11 @@ fn with_place(mut state: State, known: &State, place: Option<crate::Place>) -> S
     state
 }
 
+/// Returns what is known of a name in a folder.
+pub(crate) fn find<'a>(known: &'a Known, folder: &[u8], name: &[u8]) -> Option<&'a Item> {
+    known.folders.get(folder)?.iter().find(|item| *item.name == *name)
+}
+
 pub(crate) fn split(path: &TreePath) -> (&[u8], &[u8]) {
     let bytes = path.as_bytes();
     match bytes.iter().rposition(|byte| *byte == b'/') {

@@ -11,8 +11,9 @@ use crate::plan::Plan;
 use crate::planner::Lines;
 use crate::record::{Change, Checkpoint, Ended, Intent, Outcome, Source, What};
 use crate::result::Rewound;
+use crate::stand::{Stand, replaced, stand};
 use crate::state::State;
-use crate::work::{Move, Stand, Tell, Work, replaced, stand};
+use crate::work::{Move, Tell, Work};
 
 impl Checkpointer {
     /// Does what a plan says, all of it or nothing. What is replaced is saved first.
