@@ -135,7 +135,7 @@ impl Checkpointer {
         }
         let old = self.contents.small(&step.path, &step.target).await?;
         let new = look(&self.root, &step.path, SMALL).bytes;
-        Ok(lines::unified(&step.path, old.as_deref(), new.as_deref()))
+        Ok(lines::unified_diff(&step.path.to_string(), old.as_deref(), new.as_deref()))
     }
 
     /// Returns all captures, those of ancestors first, the oldest first.

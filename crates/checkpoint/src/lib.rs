@@ -51,6 +51,7 @@ pub use capture::Moment;
 pub use checkpointer::Checkpointer;
 pub use error::{Error, Result};
 pub use hands::{Hands, RealHands};
+pub use lines::unified_diff;
 pub use path::TreePath;
 pub use plan::{Action, Choices, Conflict, Plan, Reason, Skipped, Step};
 pub use point::Point;

@@ -97,6 +97,9 @@ pub(crate) struct List {
     /// Only those of the store
     #[arg(long)]
     pub(crate) stored: bool,
+    /// First count the messages of Claude Code's own that nobody has counted yet; the counts are remembered
+    #[arg(long)]
+    pub(crate) count: bool,
     /// Print each session's metadata as JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
@@ -135,6 +138,15 @@ pub(crate) struct Show {
     /// First make sure that everything shown would survive a power cut
     #[arg(long)]
     pub(crate) durable: bool,
+    /// One subagent instead, by its id or the beginning of one; for old versions, by its first entry's
+    #[arg(long, value_name = "AGENT", conflicts_with_all = ["at", "all", "transcript", "stamped", "latest"])]
+    pub(crate) subagent: Option<String>,
+    /// List the subagents instead
+    #[arg(long, conflicts_with_all = ["at", "all", "transcript", "stamped", "raw", "subagent", "latest"])]
+    pub(crate) subagents: bool,
+    /// Write everything at once: without, a person at a terminal gets it through $PAGER, else `less`
+    #[arg(long)]
+    pub(crate) no_pager: bool,
     /// Print the entries as they were appended, one per line
     #[arg(long)]
     pub(crate) json: bool,

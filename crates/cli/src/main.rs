@@ -9,6 +9,7 @@ mod failure;
 mod files;
 mod named;
 mod native;
+mod pager;
 mod patience;
 mod place;
 mod short_ids;

@@ -1,6 +1,6 @@
 //! `doctor`: everything damaged or surprising in Claude Code's own sessions, and what to do.
 
-use rethread_transcripts::{Directory, Fault, Session, Subagent, Transcript};
+use rethread_transcripts::{Directory, Fault, FaultKind, Session, Subagent, Transcript};
 use serde_json::json;
 
 use crate::args;
@@ -107,7 +107,7 @@ fn examine(session: &Session) -> Findings {
     }
     if session.live.is_some() {
         // It may be in the middle of a line.
-        findings.faults.retain(|fault| fault.kind != rethread_transcripts::FaultKind::TornTail);
+        findings.faults.retain(|fault| fault.kind != FaultKind::TornTail);
     }
     if session.directory == Directory::Vanished
         && let Some(cwd) = &session.cwd
@@ -151,7 +151,8 @@ fn tell_people(
     for note in findings.unreadable.iter().chain(&findings.notes) {
         ui.line(Tone::Plain, &format!("  {note}"))?;
     }
-    if is_ill && findings.unreadable.is_none() {
+    let has_halves = findings.faults.iter().any(|fault| fault.kind == FaultKind::LoneSurrogate);
+    if (is_ill || has_halves) && findings.unreadable.is_none() {
         let command = context.command(&format!("doctor {id} --copy"));
         ui.line(Tone::Faint, &format!("  {command} writes what can be read as a new session"))?;
     }

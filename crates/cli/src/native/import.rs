@@ -1,7 +1,7 @@
 //! Claude Code's own sessions, copied into a store, again and again: only what is new is added.
 
 use rethread_store::{Entry, Fork, ForkKind, Metadata, NewSession, Session as Stored, SessionId};
-use rethread_transcripts::{Chain, Session, Subagent, Transcript};
+use rethread_transcripts::{Chain, Session, Sidechain, Subagent, Transcript};
 use serde_json::json;
 
 use crate::context::Context;
@@ -95,6 +95,10 @@ fn import_one(session: &Session, context: &Context) -> Result<bool, Failure> {
     for subagent in Subagent::all_of(&session.path) {
         import_subagent(&subagent, &stored, context)?;
     }
+    // Old versions wrote what subagents said into the session's own file.
+    for sidechain in transcript.sidechains() {
+        import_sidechain(&sidechain, &transcript, &stored, context)?;
+    }
     let about = session.clone();
     let change = move |metadata: &mut Metadata| {
         metadata.name = about.custom_title.clone().or_else(|| metadata.name.clone());
@@ -115,17 +119,37 @@ fn import_one(session: &Session, context: &Context) -> Result<bool, Failure> {
 
 fn import_subagent(subagent: &Subagent, parent: &Stored, context: &Context) -> Result<(), Failure> {
     let id: SessionId = format!("agent-{}", subagent.agent_id).parse()?;
-    let child = match pollster::block_on(context.store.load(&id))? {
-        Some(child) => child,
-        None => {
-            let kind = subagent.agent_type.clone().unwrap_or_else(|| "subagent".into());
-            let mut fork = Fork::of_kind(ForkKind::Child).id(id).agent(kind);
-            fork.name = subagent.description.clone();
-            context.write(parent.fork(fork))?
-        }
-    };
+    let kind = subagent.agent_type.clone().unwrap_or_else(|| "subagent".into());
+    let child = child(parent, id, kind, subagent.description.clone(), context)?;
     let transcript = Transcript::open(&subagent.path)?;
     save(&child, &transcript, &transcript.active(), context, |_| ())
+}
+
+fn import_sidechain(
+    sidechain: &Sidechain,
+    transcript: &Transcript,
+    parent: &Stored,
+    context: &Context,
+) -> Result<(), Failure> {
+    let id: SessionId = format!("agent-{}", sidechain.uuid).parse()?;
+    let child = child(parent, id, "subagent".into(), None, context)?;
+    save(&child, transcript, &sidechain.chain, context, |_| ())
+}
+
+/// Returns the stored session of a subagent, begun if need be.
+fn child(
+    parent: &Stored,
+    id: SessionId,
+    kind: String,
+    name: Option<String>,
+    context: &Context,
+) -> Result<Stored, Failure> {
+    if let Some(child) = pollster::block_on(context.store.load(&id))? {
+        return Ok(child);
+    }
+    let mut fork = Fork::of_kind(ForkKind::Child).id(id).agent(kind);
+    fork.name = name;
+    Ok(context.write(parent.fork(fork))?)
 }
 
 /// Makes a stored conversation what a chain is.
