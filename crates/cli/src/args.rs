@@ -256,6 +256,9 @@ pub(crate) struct Repair {
     /// Do it
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Print what was found and done as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Clear away what nothing needs any more
@@ -276,6 +279,9 @@ pub(crate) struct Gc {
     /// Only say what would be cleared away
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Print what was cleared away as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Record what files are, before a tool changes them, and print the checkpoint's id
@@ -405,6 +411,9 @@ pub(crate) struct Import {
     /// Copy Claude Code's own sessions into the store, or what is new of them; all of them if none is named
     #[arg(long, value_name = "ID", num_args = 0..)]
     pub(crate) claude: Option<Vec<NamedSession>>,
+    /// Print what became of each session as JSON, one object per line
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Write a session as one file
@@ -418,6 +427,9 @@ pub(crate) struct Export {
     /// Write it as a session of Claude Code's own, which `claude --resume` takes
     #[arg(long, conflicts_with = "output")]
     pub(crate) claude: bool,
+    /// Leave out the contents of files that its checkpoints refer to: smaller, but files cannot be rewound from it
+    #[arg(long, conflicts_with = "claude")]
+    pub(crate) without_files: bool,
 }
 
 /// Follow a session as it grows

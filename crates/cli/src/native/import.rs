@@ -7,13 +7,18 @@ use serde_json::json;
 use crate::context::Context;
 use crate::failure::{Done, Failure, in_one_line};
 use crate::text::count;
-use crate::ui::Ui;
+use crate::ui::{Answer, Ui};
 
 /// What a stored session remembers of its origin.
 const MARK: &str = "claude_transcript";
 
 /// Imports sessions by their ids, or all there are.
-pub(crate) fn import(ids: &[String], context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+pub(crate) fn import(
+    ids: &[String],
+    answer: Answer,
+    context: &Context,
+    ui: &mut Ui,
+) -> Result<Done, Failure> {
     let mut sessions = context.native.list()?;
     if !ids.is_empty() {
         sessions.retain(|session| ids.contains(&session.session_id));
@@ -24,9 +29,14 @@ pub(crate) fn import(ids: &[String], context: &Context, ui: &mut Ui) -> Result<D
         match import_one(session, context) {
             Ok(true) => {
                 imported += 1;
-                ui.data(session.session_id.as_bytes())?;
+                tell(session, "imported", None, answer, ui)?;
             }
-            Ok(false) => same += 1,
+            Ok(false) => {
+                same += 1;
+                if answer == Answer::Json {
+                    tell(session, "unchanged", None, answer, ui)?;
+                }
+            }
             Err(failure) => {
                 done = Done::Partly;
                 let why = match failure {
@@ -34,6 +44,9 @@ pub(crate) fn import(ids: &[String], context: &Context, ui: &mut Ui) -> Result<D
                     Failure::Failed { message, .. } | Failure::Wrongly { message, .. } => message,
                     Failure::PipeClosed => return Err(Failure::PipeClosed),
                 };
+                if answer == Answer::Json {
+                    tell(session, "failed", Some(&why), answer, ui)?;
+                }
                 ui.warn(&format!("session {} was left out: {why}", context.short_of(&session.session_id)));
             }
         }
@@ -41,6 +54,23 @@ pub(crate) fn import(ids: &[String], context: &Context, ui: &mut Ui) -> Result<D
     let already = if same > 0 { format!("; {same} had nothing new") } else { String::new() };
     ui.say(&format!("Imported {}{already}.", count(imported, "session")));
     Ok(done)
+}
+
+fn tell(
+    session: &Session,
+    outcome: &str,
+    error: Option<&str>,
+    answer: Answer,
+    ui: &mut Ui,
+) -> Result<(), Failure> {
+    let id = &session.session_id;
+    match answer {
+        Answer::Text => ui.data(id.as_bytes()),
+        Answer::Json => {
+            let json = json!({ "session_id": id, "outcome": outcome, "error": error });
+            ui.data(json.to_string().as_bytes())
+        }
+    }
 }
 
 /// Returns whether there was anything new.
