@@ -9,9 +9,10 @@ use rethread_claude::prelude::*;
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let prompt = std::env::args().nth(1).ok_or("what should be done?")?;
     let ask = |request: &PermissionRequest| {
-        eprintln!("{} {} [y/N]", request.tool_name, request.input);
         let mut line = String::new();
-        std::io::stdin().read_line(&mut line).is_ok() && line.trim() == "y"
+        writeln!(std::io::stdout(), "{} {} [y/N]", request.tool_name, request.input).is_ok()
+            && std::io::stdin().read_line(&mut line).is_ok()
+            && line.trim() == "y"
     };
     run(ClaudeAgentOptions::builder(), &prompt, ask, &mut std::io::stdout()).await
 }
