@@ -42,7 +42,7 @@ impl Scale {
         Self {
             rounds: 7,
             many_rounds: 25,
-            durable: 200,
+            durable: 1_000,
             shared: 6_400,
             written: 20_000,
             naive: 2_000,

@@ -43,6 +43,11 @@ impl FromStr for NamedSession {
 }
 
 impl NamedSession {
+    /// Returns what was typed, without the home.
+    pub(crate) fn text(&self) -> &str {
+        self.id.as_str()
+    }
+
     /// Returns whether this is the id itself.
     pub(crate) fn is_whole(&self, id: &SessionId) -> bool {
         self.id == *id
@@ -76,6 +81,18 @@ impl NamedSession {
             1 => Ok(found.pop()),
             count => Err(ambiguous("sessions", typed, found.iter().map(|id| context.short_of(id)), count)),
         }
+    }
+
+    /// Finds the one session of Claude Code's own that is meant; `None` if the store has one of that id as well, which
+    /// then has what was recorded of its files.
+    pub(crate) fn only_native(&self, context: &Context) -> Result<Option<String>, Failure> {
+        let Some(id) = self.native(context)? else { return Ok(None) };
+        let stored: Result<SessionId, Error> = id.parse();
+        let is_stored = match (&stored, self.home) {
+            (Ok(stored), Home::Either) => pollster::block_on(context.store.load(stored))?.is_some(),
+            _ => false,
+        };
+        Ok(Some(id).filter(|_| !is_stored))
     }
 
     /// Finds the one session of Claude Code's own that is meant, in the trash; `None` if there is none.

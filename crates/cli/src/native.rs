@@ -1,9 +1,12 @@
 //! Claude Code's own sessions, and where rethread keeps what it needs for them.
 
 mod export;
+mod history;
 mod import;
 mod show;
+mod subagent;
 mod table;
+mod trashed;
 
 use std::path::{Path, PathBuf};
 
@@ -13,9 +16,12 @@ use sha2::{Digest as _, Sha256};
 use crate::failure::Failure;
 
 pub(crate) use export::export;
+pub(crate) use history::{checkpoints, diff};
 pub(crate) use import::import;
 pub(crate) use show::{Form, Part, find_entry, show, tail};
+pub(crate) use subagent::list_subagents;
 pub(crate) use table::{Item, table};
+pub(crate) use trashed::TrashedSession;
 
 /// Claude Code's folder, and what belongs to it elsewhere.
 #[derive(Debug)]
@@ -24,6 +30,8 @@ pub(crate) struct Native {
     claude: Option<ClaudeFolder>,
     cache: Option<PathBuf>,
     data: Option<PathBuf>,
+    /// The folder was typed: whatever we start has to be told.
+    typed: Option<PathBuf>,
 }
 
 impl Native {
@@ -32,11 +40,11 @@ impl Native {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = set("HOME");
         let within = |folder: &str| home.as_ref().map(|home| home.join(folder));
-        let folder = typed.or_else(|| set("CLAUDE_CONFIG_DIR")).or_else(|| within(".claude"));
+        let folder = typed.clone().or_else(|| set("CLAUDE_CONFIG_DIR")).or_else(|| within(".claude"));
         let absolute = |name: &str| set(name).filter(|path| path.is_absolute());
         let cache = absolute("XDG_CACHE_HOME").or_else(|| within(".cache"));
         let data = absolute("XDG_DATA_HOME").or_else(|| within(".local/share"));
-        Self { claude: folder.map(ClaudeFolder::new), cache, data }
+        Self { claude: folder.map(ClaudeFolder::new), cache, data, typed }
     }
 
     /// Returns Claude Code's folder.
@@ -78,6 +86,26 @@ impl Native {
             )
         })?;
         Ok(data.join("rethread-native-trash"))
+    }
+
+    /// Counts the messages of sessions that nobody counted since they changed, and remembers the counts.
+    pub(crate) fn count(&self, go_on: impl FnMut() -> bool) -> Result<(), Failure> {
+        let (Some(claude), Some(index)) = (&self.claude, self.index()) else { return Ok(()) };
+        claude.count(&index, go_on)?;
+        Ok(())
+    }
+
+    /// Returns what Claude Code's environment has to say of its folder. Nothing where the folder is the usual one: then
+    /// it keeps some of its settings beside it.
+    pub(crate) fn environment(&self) -> Vec<(String, String)> {
+        let absolute = self.typed.as_ref().and_then(|typed| std::path::absolute(typed).ok());
+        let told = |folder: PathBuf| ("CLAUDE_CONFIG_DIR".to_owned(), folder.to_string_lossy().into_owned());
+        absolute.map(told).into_iter().collect()
+    }
+
+    /// Returns where to keep what was learnt of transcripts.
+    pub(crate) fn cache(&self) -> Option<PathBuf> {
+        self.cache.as_deref().map(|cache| cache.join("rethread").join("keeper"))
     }
 
     fn index(&self) -> Option<PathBuf> {

@@ -16,6 +16,7 @@ use crate::lines::each_entry;
 use crate::object::Object;
 use crate::rewrite::Rewrite;
 use crate::text::lossy;
+use crate::text_flaw::without_lone_surrogates;
 use crate::transcript::Transcript;
 use crate::walk::is_uuid;
 
@@ -83,7 +84,9 @@ impl ClaudeFolder {
         let file = File::open(&path).map_err(Error::io("open", &path))?;
         each_entry(&file, transcript.length(), |span, raw| {
             let parent = mended.iter().find(|(at, _)| *at == span.offset).map(|(_, parent)| parent.clone());
-            lines.extend(Rewrite { session: &new, parent, forked_from: None }.of(raw));
+            // The API takes no half of a surrogate pair, and a session that has one could not go on.
+            let raw = without_lone_surrogates(raw);
+            lines.extend(Rewrite { session: &new, parent, forked_from: None }.of(&raw));
         })
         .map_err(Error::io("read", &path))?;
         let active = transcript.active();
