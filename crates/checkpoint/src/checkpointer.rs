@@ -109,6 +109,11 @@ impl Checkpointer {
         self.settings.switch == Switch::On && self.session.store().backend().capabilities().keeps
     }
 
+    /// Returns whose checkpoints these are.
+    pub fn session_id(&self) -> &rethread_store::SessionId {
+        self.session.id()
+    }
+
     /// Returns the canonical folder that all paths are beneath.
     pub fn root_path(&self) -> &Path {
         self.root.path()

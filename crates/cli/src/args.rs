@@ -60,6 +60,16 @@ pub(crate) enum Verb {
     Rename(Rename),
     Tag(Tag),
     Doctor(Doctor),
+    Serve(Serve),
+    Open(Open),
+    Status(Status),
+    Stop(Stop),
+    Logs(Logs),
+    Send(Send),
+    Interrupt(Interrupt),
+    Watch(Watch),
+    Attention(Attention),
+    Service(Service),
     Tour(Tour),
     Completions(Completions),
 }
@@ -505,6 +515,142 @@ pub(crate) struct Doctor {
     /// Print each session's faults as JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Run the keeper: every session in one place, for browsers and scripts on this machine
+///
+/// Settings also come from $XDG_CONFIG_HOME/rethread/config.toml, table [serve], by the names of these flags; flags win.
+#[derive(Debug, Arguments)]
+pub(crate) struct Serve {
+    /// Where to listen; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<std::net::SocketAddr>,
+    /// Show only sessions of this directory and what is beneath it; may be given more than once
+    #[arg(long = "allowed-root", value_name = "DIR")]
+    pub(crate) allowed_roots: Vec<PathBuf>,
+    /// Another name by which this keeper may be called, such as a proxy's; may be given more than once
+    #[arg(long = "allow-host", value_name = "NAME")]
+    pub(crate) allow_hosts: Vec<String>,
+    /// Claude Code's program, instead of the one that is found
+    #[arg(long, value_name = "PATH")]
+    pub(crate) claude_bin: Option<PathBuf>,
+    /// Let sessions run without asking anybody, if they are begun so
+    #[arg(long)]
+    pub(crate) allow_bypass: bool,
+    /// Print no address that logs a browser in
+    #[arg(long)]
+    pub(crate) no_open: bool,
+    /// Give the terminal back as soon as it is ready
+    #[arg(long)]
+    pub(crate) background: bool,
+    /// How much is written to the log: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub(crate) log: String,
+}
+
+/// Print an address that logs a browser in, once
+#[derive(Debug, Arguments)]
+pub(crate) struct Open {
+    /// Show this session
+    pub(crate) id: Option<NamedSession>,
+}
+
+/// Say whether a keeper runs, and what it can do
+#[derive(Debug, Arguments)]
+pub(crate) struct Status {
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// End the keeper
+#[derive(Debug, Arguments)]
+pub(crate) struct Stop {}
+
+/// Show the keeper's log
+#[derive(Debug, Arguments)]
+pub(crate) struct Logs {
+    /// How many lines from its end
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 100)]
+    pub(crate) lines: usize,
+    /// What was done and refused instead: the audit log
+    #[arg(long)]
+    pub(crate) audit: bool,
+}
+
+/// Say something to a session, through the keeper
+#[derive(Debug, Arguments)]
+pub(crate) struct Send {
+    /// The session
+    pub(crate) id: NamedSession,
+    /// What to say
+    pub(crate) text: String,
+    /// If a turn runs, wait for its end instead of being refused
+    #[arg(long)]
+    pub(crate) queue: bool,
+    /// Follow the session until the turn ends
+    #[arg(long, short)]
+    pub(crate) watch: bool,
+}
+
+/// End the turn that runs
+#[derive(Debug, Arguments)]
+pub(crate) struct Interrupt {
+    /// The session
+    pub(crate) id: NamedSession,
+}
+
+/// Follow a session live, through the keeper
+#[derive(Debug, Arguments)]
+pub(crate) struct Watch {
+    /// The session
+    pub(crate) id: NamedSession,
+    /// Print the events as they come, one per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List what waits for a person, and answer it
+#[derive(Debug, Arguments)]
+pub(crate) struct Attention {
+    /// The request, or the beginning of its id
+    #[arg(requires = "decision")]
+    pub(crate) id: Option<String>,
+    /// Allow it
+    #[arg(long, group = "decision", requires = "id")]
+    pub(crate) allow: bool,
+    /// Deny it
+    #[arg(long, group = "decision", requires = "id")]
+    pub(crate) deny: bool,
+    /// Allow the same for the rest of the session
+    #[arg(long, requires = "allow")]
+    pub(crate) session: bool,
+    /// What the model is told
+    #[arg(long, requires = "deny", value_name = "TEXT")]
+    pub(crate) message: Option<String>,
+    /// Also those that are over
+    #[arg(long, short, conflicts_with = "id")]
+    pub(crate) all: bool,
+    /// Print each request as JSON, one object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print a unit that keeps the keeper running
+#[derive(Debug, Arguments)]
+pub(crate) struct Service {
+    /// For which service manager
+    #[arg(value_enum)]
+    pub(crate) manager: Manager,
+}
+
+/// What keeps services running.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Manager {
+    /// Linux
+    Systemd,
+    /// macOS
+    Launchd,
 }
 
 /// See in half a minute what this does, in a temporary store

@@ -7,6 +7,7 @@ mod context;
 mod conversation;
 mod failure;
 mod files;
+mod keeper_place;
 mod named;
 mod native;
 mod pager;
@@ -23,9 +24,9 @@ use clap::Parser as _;
 
 use crate::args::{Args, Verb};
 use crate::commands::{
-    Append, Archive, Checkpoint, Checkpoints, Completions, Delete, Diff, Doctor, Du, Export, Fork, Gc,
-    Import, List, Materialize, New, Purge, Rename, Repair, Restore, Resume, Rewind, Show, Tag, Tail, Tour,
-    Verify,
+    Append, Archive, Attention, Checkpoint, Checkpoints, Completions, Delete, Diff, Doctor, Du, Export, Fork,
+    Gc, Import, Interrupt, List, Logs, Materialize, New, Open, Purge, Rename, Repair, Restore, Resume,
+    Rewind, Send, Serve, Service, Show, Status, Stop, Tag, Tail, Tour, Verify, Watch,
 };
 use crate::context::Context;
 use crate::failure::{Done, Failure};
@@ -34,6 +35,8 @@ use crate::place::Place;
 use crate::ui::Ui;
 
 fn main() -> ExitCode {
+    // Agents that a keeper drives are guarded by this program itself.
+    rethread_claude::guard::init();
     let mut ui = Ui::new();
     let done = match Args::try_parse() {
         Ok(args) => run(args, &mut ui),
@@ -88,6 +91,16 @@ fn dispatch(verb: Verb, context: &Context, ui: &mut Ui) -> Result<Done, Failure>
         Verb::Rename(typed) => Rename::from(typed).run(context, ui),
         Verb::Tag(typed) => Tag::from(typed).run(context, ui),
         Verb::Doctor(typed) => Doctor::from(typed).run(context, ui),
+        Verb::Serve(typed) => Serve::from(typed).run(context, ui),
+        Verb::Open(typed) => Open::from(typed).run(context, ui),
+        Verb::Status(typed) => Status::from(typed).run(context, ui),
+        Verb::Stop(typed) => Stop::from(typed).run(context, ui),
+        Verb::Logs(typed) => Logs::from(typed).run(context, ui),
+        Verb::Send(typed) => Send::from(typed).run(context, ui),
+        Verb::Interrupt(typed) => Interrupt::from(typed).run(context, ui),
+        Verb::Watch(typed) => Watch::from(typed).run(context, ui),
+        Verb::Attention(typed) => Attention::from(typed).run(context, ui),
+        Verb::Service(typed) => Service::from(typed).run(context, ui),
         Verb::Tour(_) | Verb::Completions(_) => unreachable!("these need no store and were run before"),
     }
 }

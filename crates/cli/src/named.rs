@@ -43,6 +43,11 @@ impl FromStr for NamedSession {
 }
 
 impl NamedSession {
+    /// Returns what was typed, without the home.
+    pub(crate) fn text(&self) -> &str {
+        self.id.as_str()
+    }
+
     /// Returns whether this is the id itself.
     pub(crate) fn is_whole(&self, id: &SessionId) -> bool {
         self.id == *id

@@ -30,6 +30,8 @@ pub(crate) struct Native {
     claude: Option<ClaudeFolder>,
     cache: Option<PathBuf>,
     data: Option<PathBuf>,
+    /// The folder was typed: whatever we start has to be told.
+    typed: Option<PathBuf>,
 }
 
 impl Native {
@@ -38,11 +40,11 @@ impl Native {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = set("HOME");
         let within = |folder: &str| home.as_ref().map(|home| home.join(folder));
-        let folder = typed.or_else(|| set("CLAUDE_CONFIG_DIR")).or_else(|| within(".claude"));
+        let folder = typed.clone().or_else(|| set("CLAUDE_CONFIG_DIR")).or_else(|| within(".claude"));
         let absolute = |name: &str| set(name).filter(|path| path.is_absolute());
         let cache = absolute("XDG_CACHE_HOME").or_else(|| within(".cache"));
         let data = absolute("XDG_DATA_HOME").or_else(|| within(".local/share"));
-        Self { claude: folder.map(ClaudeFolder::new), cache, data }
+        Self { claude: folder.map(ClaudeFolder::new), cache, data, typed }
     }
 
     /// Returns Claude Code's folder.
@@ -91,6 +93,19 @@ impl Native {
         let (Some(claude), Some(index)) = (&self.claude, self.index()) else { return Ok(()) };
         claude.count(&index, go_on)?;
         Ok(())
+    }
+
+    /// Returns what Claude Code's environment has to say of its folder. Nothing where the folder is the usual one: then
+    /// it keeps some of its settings beside it.
+    pub(crate) fn environment(&self) -> Vec<(String, String)> {
+        let absolute = self.typed.as_ref().and_then(|typed| std::path::absolute(typed).ok());
+        let told = |folder: PathBuf| ("CLAUDE_CONFIG_DIR".to_owned(), folder.to_string_lossy().into_owned());
+        absolute.map(told).into_iter().collect()
+    }
+
+    /// Returns where to keep what was learnt of transcripts.
+    pub(crate) fn cache(&self) -> Option<PathBuf> {
+        self.cache.as_deref().map(|cache| cache.join("rethread").join("keeper"))
     }
 
     fn index(&self) -> Option<PathBuf> {

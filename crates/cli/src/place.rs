@@ -96,6 +96,11 @@ fn unknown(url: &str) -> Failure {
     Failure::wrongly(format!("unknown store {url:?}"), format!("a store is a path or one of {known}"))
 }
 
+/// Returns the folder for a person's sessions, whatever store was typed.
+pub(crate) fn default_home() -> Result<PathBuf, Failure> {
+    default_folder(|name| std::env::var_os(name))
+}
+
 fn default_folder(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Failure> {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     // A relative XDG_DATA_HOME is to be ignored, says its specification.

@@ -7,6 +7,7 @@ mod checkpoints;
 mod fire;
 mod fork;
 mod ids;
+mod keeper;
 mod kit;
 mod list;
 mod native;

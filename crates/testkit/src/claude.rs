@@ -31,21 +31,7 @@ pub struct Ran {
 impl<'a> Claude<'a> {
     pub(crate) fn new(home: &'a Home) -> Self {
         let mut command = Command::new(&home.program().path);
-        command.current_dir(home.project()).env_clear();
-        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("LANG", "C.UTF-8");
-        command.env("HOME", home.path()).env("CLAUDE_CONFIG_DIR", home.config());
-        command.env("CLAUDE_CODE_TMPDIR", home.path().join("tmp")).env("TMPDIR", home.path().join("tmp"));
-        command.env("ANTHROPIC_API_KEY", "sk-ant-dummy").env("ANTHROPIC_BASE_URL", home.api().url());
-        for switch in [
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
-            "DISABLE_TELEMETRY",
-            "DISABLE_AUTOUPDATER",
-            "DISABLE_ERROR_REPORTING",
-            "IS_SANDBOX",
-            "CLAUDE_CODE_MAX_RETRIES",
-        ] {
-            command.env(switch, "1");
-        }
+        command.current_dir(home.project()).env_clear().envs(home.environment());
         command.arg("-p").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Self { home, command }
     }

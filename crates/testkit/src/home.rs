@@ -1,5 +1,6 @@
 //! A person's home in a temporary folder, with an API of its own.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -52,6 +53,31 @@ impl Home {
     /// Returns the CLI that lives here.
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// Returns the whole environment that the CLI runs in here: nothing of the person's who runs the tests.
+    pub fn environment(&self) -> Vec<(&'static str, OsString)> {
+        let temporary = self.path().join("tmp").into_os_string();
+        let switches = [
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+            "DISABLE_TELEMETRY",
+            "DISABLE_AUTOUPDATER",
+            "DISABLE_ERROR_REPORTING",
+            "IS_SANDBOX",
+            "CLAUDE_CODE_MAX_RETRIES",
+        ];
+        let mut variables = vec![
+            ("PATH", std::env::var_os("PATH").unwrap_or_default()),
+            ("LANG", "C.UTF-8".into()),
+            ("HOME", self.path().into()),
+            ("CLAUDE_CONFIG_DIR", self.config().into()),
+            ("CLAUDE_CODE_TMPDIR", temporary.clone()),
+            ("TMPDIR", temporary),
+            ("ANTHROPIC_API_KEY", "sk-ant-dummy".into()),
+            ("ANTHROPIC_BASE_URL", self.api.url().into()),
+        ];
+        variables.extend(switches.map(|switch| (switch, "1".into())));
+        variables
     }
 
     /// Returns the CLI, ready to be run in the project.

@@ -86,6 +86,20 @@ impl ChainIndex {
         self.header.messages
     }
 
+    /// Returns how many links there are.
+    pub(crate) fn len(&self) -> u64 {
+        self.header.links
+    }
+
+    /// Returns some links by their numbers.
+    pub(crate) fn lines(&self, numbers: std::ops::Range<u64>) -> io::Result<Vec<Numbered>> {
+        let to = numbers.end.min(self.header.links);
+        let from = numbers.start.min(to);
+        let mut bytes = vec![0; ((to - from) * LINK) as usize];
+        self.file.read_exact_at(&mut bytes, HEADER + from * LINK)?;
+        bytes.chunks_exact(LINK as usize).map(read_link).collect()
+    }
+
     /// Returns the links of some messages.
     pub(crate) fn links(&self, numbers: std::ops::Range<u64>) -> io::Result<Vec<Numbered>> {
         let (from, to) = (self.first_of(numbers.start)?, self.first_of(numbers.end)?);

@@ -1,6 +1,7 @@
 //! Claude Code's folder, and the sessions in it.
 
 use std::fs::{self, File};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,6 +12,7 @@ use crate::catalog::{Catalog, Record};
 use crate::error::{Error, Result};
 use crate::listing::{Listing, assemble};
 use crate::live::{Live, live};
+use crate::session::Session;
 use crate::skim::{Buffer, Skim};
 use crate::transcript::Transcript;
 use crate::walk::{Found, is_uuid, name_of, walk};
@@ -47,6 +49,18 @@ pub struct ListOptions {
     pub index: Option<PathBuf>,
     /// How many sessions at most, the newest; 0 for all. Others are then not even looked at.
     pub limit: usize,
+    /// What to do about links beneath the folder.
+    pub links: Links,
+}
+
+/// What to do about symbolic links beneath Claude Code's folder. The folder itself may be one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Links {
+    /// Follow them, as Claude Code does.
+    #[default]
+    Follow,
+    /// Take what they point to for nothing: for programs that show what they read to somebody else.
+    Refuse,
 }
 
 impl ListOptions {
@@ -58,6 +72,11 @@ impl ListOptions {
     /// Lists the newest only.
     pub fn limit(self, limit: usize) -> Self {
         Self { limit, ..self }
+    }
+
+    /// Says what to do about links.
+    pub fn links(self, links: Links) -> Self {
+        Self { links, ..self }
     }
 }
 
@@ -83,7 +102,7 @@ impl ClaudeFolder {
         let load = || options.index.as_deref().map(Catalog::load).unwrap_or_default();
         let (catalog, found) = thread::scope(|scope| {
             let catalog = scope.spawn(load);
-            let found = walk(&projects);
+            let found = walk(&projects, options.links);
             (catalog.join().unwrap_or_default(), found)
         });
         let mut found = found.map_err(Error::io("look into", &projects))?;
@@ -93,7 +112,7 @@ impl ClaudeFolder {
         if options.limit > 0 {
             found.truncate(options.limit);
         }
-        let looked = look_at(&found, catalog);
+        let looked = look_at(&found, catalog, options.links);
         if let Some(index) = options.index.as_deref().filter(|_| looked.has_news && options.limit == 0) {
             let now = now();
             let settled = |record: &&Record| record.modified + RACY < now;
@@ -149,6 +168,29 @@ impl ClaudeFolder {
         files.find(|file| file.is_file()).ok_or_else(not_found)
     }
 
+    /// Looks at one session again that a listing found: costs its ends, not the whole folder. What only other sessions
+    /// tell, such as its forks, stays as it was.
+    pub fn again(&self, session: &Session, links: Links) -> Result<Session> {
+        let mut again = self.look(&session.path, links)?;
+        let is_as_it_was = (again.updated_at, again.size) == (session.updated_at, session.size);
+        again.message_count = session.message_count.filter(|_| is_as_it_was);
+        again.forked_from = again.forked_from.or_else(|| session.forked_from.clone());
+        again.forks.clone_from(&session.forks);
+        Ok(again)
+    }
+
+    /// Looks at one session by its file, without what only other sessions tell.
+    pub fn look(&self, path: &Path, links: Links) -> Result<Session> {
+        let id =
+            path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| is_uuid(stem)).unwrap_or_default();
+        let not_found = || Error::SessionNotFound(id.to_owned());
+        let is_ours = path.extension().is_some_and(|it| it == "jsonl") && !id.is_empty();
+        let found = Found::at(path, id, links).filter(|_| is_ours).ok_or_else(not_found)?;
+        let record = skim(&found, None, &mut Buffer::default(), links);
+        let listing = assemble(vec![found], vec![Box::new(record)], &self.live());
+        listing.sessions.into_iter().next().ok_or_else(not_found)
+    }
+
     /// Returns the processes of Claude Code that are at work.
     pub fn live(&self) -> Vec<Live> {
         live(&self.root)
@@ -171,7 +213,7 @@ struct Looked {
     has_news: bool,
 }
 
-fn look_at(found: &[Found], catalog: Catalog) -> Looked {
+fn look_at(found: &[Found], catalog: Catalog, links: Links) -> Looked {
     let mut known = catalog.records;
     let before = known.len();
     let mut records: Vec<Option<Box<Record>>> = Vec::with_capacity(found.len());
@@ -194,7 +236,7 @@ fn look_at(found: &[Found], catalog: Catalog) -> Looked {
     let work = || {
         let (mut buffer, mut own) = (Buffer::default(), Vec::new());
         while let Some((at, record)) = stale.get(next.fetch_add(1, Ordering::Relaxed)) {
-            own.push((*at, Box::new(skim(&found[*at], record.as_deref(), &mut buffer))));
+            own.push((*at, Box::new(skim(&found[*at], record.as_deref(), &mut buffer, links))));
         }
         fresh.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend(own);
     };
@@ -210,11 +252,11 @@ fn look_at(found: &[Found], catalog: Catalog) -> Looked {
     Looked { records: records.into_iter().flatten().collect(), has_news }
 }
 
-fn skim(found: &Found, known: Option<&Record>, buffer: &mut Buffer) -> Record {
+fn skim(found: &Found, known: Option<&Record>, buffer: &mut Buffer, links: Links) -> Record {
     let known = known.filter(|record| record.may_begin(found.state));
     let opening = known.map(|record| &record.skim.opening).filter(|opening| opening.first_prompt.is_some());
     // As long as it was when it was found: if it has grown since, the next listing sees that.
-    let looked = File::open(&found.path).and_then(|file| Skim::of(&file, found.state.size, opening, buffer));
+    let looked = open(&found.path, links).and_then(|file| Skim::of(&file, found.state.size, opening, buffer));
     match looked {
         Ok(skim) => Record::new(found.name.clone(), found.state, skim),
         // Never kept as known: the time of writing is that of no file.
@@ -223,6 +265,16 @@ fn skim(found: &Found, known: Option<&Record>, buffer: &mut Buffer) -> Record {
             modified: i64::MAX - RACY,
             ..Record::new(found.name.clone(), found.state, Skim::default())
         },
+    }
+}
+
+fn open(path: &Path, links: Links) -> std::io::Result<File> {
+    match links {
+        Links::Follow => File::open(path),
+        Links::Refuse => {
+            let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+            File::options().read(true).custom_flags(flags).open(path)
+        }
     }
 }
 

@@ -32,6 +32,7 @@ pub struct History {
     path: PathBuf,
     file: File,
     links: Links,
+    size: u64,
 }
 
 /// Where the messages are.
@@ -45,6 +46,11 @@ impl History {
     /// Opens a transcript, with an index in a file of the caller's if it is to have one.
     pub fn open(path: &Path, index: Option<&Path>) -> Result<Self> {
         let file = File::open(path).map_err(Error::io("open", path))?;
+        Self::of(file, path, index)
+    }
+
+    /// The same for a file that the caller has opened; the path is only what errors speak of.
+    pub fn of(file: File, path: &Path, index: Option<&Path>) -> Result<Self> {
         let metadata = file.metadata().map_err(Error::io("look at", path))?;
         let state = State::of(&metadata);
         let there = index.and_then(ChainIndex::open);
@@ -61,7 +67,7 @@ impl History {
                 Links::Known(links)
             }
         };
-        Ok(Self { path: path.to_owned(), file, links })
+        Ok(Self { path: path.to_owned(), file, links, size: state.size })
     }
 
     /// Returns how many messages there are.
@@ -85,6 +91,42 @@ impl History {
         };
         let chain = Chain { links: links.into_iter().map(|numbered| numbered.link).collect::<Vec<Link>>() };
         collect(Reader::new(&self.file, &self.path, &chain), &chain)
+    }
+
+    /// Returns how many lines the messages are written on: one for each of their blocks.
+    pub fn lines(&self) -> u64 {
+        match &self.links {
+            Links::OnDisk(index) => index.len(),
+            Links::Known(links) => links.len() as u64,
+        }
+    }
+
+    /// Returns some lines by their numbers, from 0, as a chain to be [`read`](History::read).
+    pub fn chain(&self, lines: Range<u64>) -> Result<Chain> {
+        let links = match &self.links {
+            Links::OnDisk(index) => index.lines(lines).map_err(Error::io("read the index of", &self.path))?,
+            Links::Known(links) => {
+                let end = usize::try_from(lines.end).unwrap_or(usize::MAX).min(links.len());
+                let start = usize::try_from(lines.start).unwrap_or(usize::MAX).min(end);
+                links[start..end].to_vec()
+            }
+        };
+        Ok(Chain { links: links.into_iter().map(|numbered| numbered.link).collect() })
+    }
+
+    /// Returns a reader of a chain's lines.
+    pub fn read<'a>(&'a self, chain: &'a Chain) -> Reader<'a> {
+        Reader::new(&self.file, &self.path, chain)
+    }
+
+    /// Returns how long the file was when it was opened.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns the file.
+    pub fn file(&self) -> &File {
+        &self.file
     }
 
     /// Returns the first messages.

@@ -46,7 +46,7 @@ mod watch;
 pub use chain::Chain;
 pub use change::Shelf;
 pub use checkpoint::{FileDifference, KeptFile, NativeCheckpoint};
-pub use claude_folder::{ClaudeFolder, ListOptions};
+pub use claude_folder::{ClaudeFolder, Links, ListOptions};
 pub use copy::{NativeFork, Written};
 pub use entry::{Entry, Typed, View};
 pub use error::{Error, Result};

@@ -12,8 +12,9 @@ pub struct Live {
     pub pid: u32,
     /// `busy` or `idle`, if it says.
     pub status: Option<String>,
+    /// The session it is at work on.
     #[serde(skip)]
-    pub(crate) session: String,
+    pub session: String,
 }
 
 #[derive(Deserialize)]

@@ -47,6 +47,12 @@ impl Transcript {
     pub fn open(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
         let file = File::open(&path).map_err(Error::io("open", &path))?;
+        Self::of(file, path)
+    }
+
+    /// The same for a file that the caller has opened; the path is only what errors speak of.
+    pub fn of(file: File, path: impl Into<PathBuf>) -> Result<Self> {
+        let path = path.into();
         let (scan, tree) = (Scan::default(), Tree::default());
         let mut transcript = Self { path, file, scan, tree, length: 0 };
         transcript.refresh()?;

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use crate::claude_folder::Links;
+
 /// A session's file, and the folder beside it if there is one.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
@@ -35,9 +37,12 @@ impl State {
 }
 
 /// Looks at every folder of projects, two at a time. What vanishes meanwhile is left out.
-pub(crate) fn walk(projects: &Path) -> io::Result<Vec<Found>> {
+pub(crate) fn walk(projects: &Path, links: Links) -> io::Result<Vec<Found>> {
     let folders: Vec<PathBuf> = match fs::read_dir(projects) {
-        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+        Ok(entries) => {
+            let may_be = |entry: &DirEntry| links == Links::Follow || !is_link(entry);
+            entries.flatten().filter(may_be).map(|entry| entry.path()).collect()
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
@@ -46,7 +51,7 @@ pub(crate) fn walk(projects: &Path) -> io::Result<Vec<Found>> {
         let mut found = Vec::new();
         while let Some(folder) = folders.get(next.fetch_add(1, Ordering::Relaxed)) {
             // A file among the folders, or one that nobody may look into, holds no sessions.
-            found.extend(look_into(folder).unwrap_or_default());
+            found.extend(look_into(folder, links).unwrap_or_default());
         }
         found
     };
@@ -58,15 +63,17 @@ pub(crate) fn walk(projects: &Path) -> io::Result<Vec<Found>> {
     }))
 }
 
-fn look_into(folder: &Path) -> io::Result<Vec<Found>> {
+fn look_into(folder: &Path, links: Links) -> io::Result<Vec<Found>> {
     let (mut found, mut folders) = (Vec::new(), Vec::new());
     let project = folder.file_name().unwrap_or_default().to_string_lossy();
     for entry in fs::read_dir(folder)?.flatten() {
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
         match name.strip_suffix(".jsonl") {
-            Some(id) if is_uuid(id) => found.extend(stat(&entry, &project, id)),
-            None if is_uuid(name) => folders.push(name.to_owned()),
+            Some(id) if is_uuid(id) => found.extend(stat(&entry, &project, id, links)),
+            None if is_uuid(name) && (links == Links::Follow || !is_link(&entry)) => {
+                folders.push(name.to_owned())
+            }
             _ => {}
         }
     }
@@ -77,9 +84,31 @@ fn look_into(folder: &Path) -> io::Result<Vec<Found>> {
     Ok(found)
 }
 
-fn stat(entry: &DirEntry, project: &str, id: &str) -> Option<Found> {
+impl Found {
+    /// Looks at one file.
+    pub(crate) fn at(path: &Path, id: &str, links: Links) -> Option<Self> {
+        let look = |path: &Path| match links {
+            Links::Follow => fs::metadata(path),
+            Links::Refuse => fs::symlink_metadata(path),
+        };
+        let metadata = look(path).ok().filter(Metadata::is_file)?;
+        let has_folder = look(&path.with_extension("")).is_ok_and(|beside| beside.is_dir());
+        let project = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+        let (name, state) = (name_of(&project, id), State::of(&metadata));
+        Some(Self { id: id.to_owned(), name, path: path.to_owned(), state, has_folder })
+    }
+}
+
+fn is_link(entry: &DirEntry) -> bool {
+    entry.file_type().map_or(true, |kind| kind.is_symlink())
+}
+
+fn stat(entry: &DirEntry, project: &str, id: &str, links: Links) -> Option<Found> {
     // Not `DirEntry::metadata`: Claude Code follows a link, so that is a session too.
     let is_link = entry.file_type().ok()?.is_symlink();
+    if is_link && links == Links::Refuse {
+        return None;
+    }
     let metadata = if is_link { fs::metadata(entry.path()) } else { entry.metadata() }.ok()?;
     let state = State::of(&metadata);
     let name = name_of(project, id);

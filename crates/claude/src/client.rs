@@ -1,0 +1,255 @@
+//! A conversation with the agent, over as many turns as it takes.
+
+mod board;
+mod caretaker;
+mod complaints;
+mod controls;
+mod outbox;
+mod reader;
+mod requests;
+mod response_stream;
+mod turns;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::locate::find_cli;
+use crate::options::{ClaudeAgentOptions, initialize};
+use crate::prompt::Prompt;
+use crate::transport::{Ending, ProcessTransport, Transport};
+use crate::version;
+
+use board::Board;
+use caretaker::Caretaker;
+use complaints::Complaints;
+use outbox::Outbox;
+use reader::Reader;
+use requests::Requests;
+
+pub use controls::{ContextUsage, Interrupted, RewindResult};
+pub use response_stream::{MessageStream, ResponseStream};
+
+/// Drives one Claude Code process: prompts, their answers, and everything that can be asked of a session meanwhile.
+///
+/// All calls but [`connect`](Self::connect) and [`close`](Self::close) take `&self`, so that a client in an `Arc` can be
+/// used from many tasks. Dropping the client ends the process, and everything it started.
+///
+/// ```no_run
+/// use rethread_claude::prelude::*;
+///
+/// # async fn run() -> rethread_claude::Result<()> {
+/// let mut client = ClaudeClient::new(ClaudeAgentOptions::builder().max_turns(10).build())?;
+/// client.connect().await?;
+/// let mut answer = client.send_message("List the files in src/").await?;
+/// while let Some(message) = answer.next_message().await {
+///     if let Message::Assistant(message) = message? {
+///         print!("{}", message.text());
+///     }
+/// }
+/// client.close().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct ClaudeClient {
+    options: Arc<ClaudeAgentOptions>,
+    transport: Arc<dyn Transport>,
+    live: Option<Live>,
+}
+
+/// What there is while the client is connected.
+#[derive(Debug)]
+struct Live {
+    board: Arc<Board>,
+    outbox: Outbox,
+    caretaker: Caretaker,
+    complaints: Complaints,
+    server_info: Value,
+    requests: Requests,
+    asked: AtomicU64,
+}
+
+impl ClaudeClient {
+    /// Returns a client that will run the CLI as a process. Options that contradict each other are refused.
+    pub fn new(options: ClaudeAgentOptions) -> Result<Self> {
+        let grace = options.close_timeout.min(Duration::from_secs(5));
+        Self::with_transport(options, ProcessTransport::with_grace(grace))
+    }
+
+    /// Returns a client that reaches its agent in another way.
+    pub fn with_transport(options: ClaudeAgentOptions, transport: impl Transport + 'static) -> Result<Self> {
+        options.check()?;
+        Ok(Self { options: Arc::new(options), transport: Arc::new(transport), live: None })
+    }
+
+    /// Starts the CLI, and waits until it is ready. Does nothing if it runs already.
+    pub async fn connect(&mut self) -> Result<()> {
+        if self.live.as_ref().is_some_and(|live| live.board.end().is_none()) {
+            return Ok(());
+        }
+        self.live = None;
+        let options = &self.options;
+        let program = match &options.cli_path {
+            Some(path) => path.clone(),
+            None => find_cli()?,
+        };
+        let launch = options.launch(program);
+        if let Some(cwd) = launch.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
+            return Err(Error::io("work in", cwd)(std::io::ErrorKind::NotADirectory.into()));
+        }
+        if options.check_version {
+            version::check(&launch, options.initialize_timeout).await?;
+        }
+        let mut live = Live::begin(options, self.transport.open(&launch).await?);
+        live.server_info =
+            live.request("initialize", initialize(options), options.initialize_timeout).await?;
+        self.live = Some(live);
+        Ok(())
+    }
+
+    /// Sends a prompt, and returns the messages that answer it, up to its result.
+    ///
+    /// While another prompt is being answered, this one waits for its turn; Claude Code may also take it up in the middle of
+    /// that turn, and then both end with the same result.
+    pub async fn send_message(&self, prompt: impl Into<Prompt>) -> Result<ResponseStream> {
+        let (live, prompt) = (self.live()?, prompt.into());
+        let now = live.board.open(prompt.uuid(), prompt.to_line());
+        // From here on, dropping the stream, or this future, lets go of the turn.
+        let stream = ResponseStream::new(&live.board, prompt.uuid());
+        if let Some(line) = now {
+            live.outbox.send(&line).await?;
+        }
+        Ok(stream)
+    }
+
+    /// Sends a prompt, and returns its UUID. Its answer comes through [`messages`](Self::messages).
+    pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<String> {
+        let (live, prompt) = (self.live()?, prompt.into());
+        live.outbox.send(&prompt.to_line()).await?;
+        Ok(prompt.uuid().to_owned())
+    }
+
+    /// Returns everything that the CLI says outside of the turns of [`send_message`](Self::send_message), to its end.
+    ///
+    /// Subagents in the background report here, and so do turns that were begun with [`send`](Self::send).
+    pub fn messages(&self) -> Result<MessageStream> {
+        Ok(MessageStream::new(&self.live()?.board))
+    }
+
+    /// Returns what the CLI said about itself when it started: its commands, agents, models, version.
+    pub fn server_info(&self) -> Result<&Value> {
+        Ok(&self.live()?.server_info)
+    }
+
+    /// Tells the CLI that no more prompts will come. It ends when it is done with those it has.
+    pub fn close_input(&self) -> Result<()> {
+        self.live()?.outbox.close();
+        Ok(())
+    }
+
+    /// Waits for the CLI's end, and returns how it ended.
+    pub async fn ended(&self) -> Result<Ending> {
+        let mut caretaker = self.live()?.caretaker.clone();
+        Ok(caretaker.ended().await)
+    }
+
+    /// Lets the CLI end, and makes it end after [`close_timeout`](ClaudeAgentOptions::close_timeout). Everything that it
+    /// started has ended, too, when this returns.
+    pub async fn close(&mut self) -> Result<()> {
+        let Some(live) = &self.live else { return Ok(()) };
+        live.outbox.close();
+        let mut caretaker = live.caretaker.clone();
+        caretaker.ended_within(self.options.close_timeout).await;
+        self.live = None;
+        Ok(())
+    }
+
+    /// Makes a control request that this crate has no call for, and returns its answer.
+    ///
+    /// `request` is without its `subtype`: `client.control("get_settings", json!({}))`.
+    pub async fn control(&self, subtype: &'static str, request: Value) -> Result<Value> {
+        let mut request = if request.is_object() { request } else { json!({}) };
+        request["subtype"] = json!(subtype);
+        self.live()?.request(subtype, request, self.options.control_timeout).await
+    }
+
+    /// Makes a control request, and reads its answer.
+    async fn ask<T: DeserializeOwned>(&self, subtype: &'static str, request: Value) -> Result<T> {
+        let answer = self.control(subtype, request).await?;
+        serde_json::from_value(answer)
+            .map_err(|source| Error::BadAnswer { request: subtype, source: Arc::new(source) })
+    }
+
+    fn live(&self) -> Result<&Live> {
+        let live = self.live.as_ref().ok_or(Error::NotConnected)?;
+        Ok(live)
+    }
+}
+
+impl Live {
+    fn begin(options: &Arc<ClaudeAgentOptions>, connection: crate::transport::Connection) -> Self {
+        let board = Arc::new(Board::new(options.max_waiting_bytes));
+        let outbox = Outbox::new(connection.input);
+        let caretaker = Caretaker::new(connection.agent);
+        let complaints = Complaints::new(options.stderr.clone());
+        let complaining = connection.complaints.map(|input| tokio::spawn(complaints.clone().read(input)));
+        let requests = Requests::new(Arc::clone(options), outbox.clone());
+        for (name, server) in &options.mcp_servers {
+            requests.serve(name, server);
+        }
+        let reader = Reader {
+            board: Arc::clone(&board),
+            outbox: outbox.clone(),
+            requests: requests.clone(),
+            caretaker: caretaker.clone(),
+            complaints: complaints.clone(),
+            complaining,
+            close_timeout: options.close_timeout,
+            max_frame_bytes: options.max_frame_bytes,
+        };
+        tokio::spawn(reader.read(connection.output));
+        Self {
+            board,
+            outbox,
+            caretaker,
+            complaints,
+            server_info: Value::Null,
+            requests,
+            asked: AtomicU64::new(1),
+        }
+    }
+
+    async fn request(&self, request: &'static str, body: Value, limit: Duration) -> Result<Value> {
+        let id = format!("host-{}", self.asked.fetch_add(1, Ordering::Relaxed));
+        let forgotten = Forgotten { board: &self.board, id: &id };
+        let answer = self.board.expect(&id, request);
+        self.outbox.send(&json!({ "type": "control_request", "request_id": id, "request": body })).await?;
+        let answer = tokio::time::timeout(limit, answer).await;
+        drop(forgotten);
+        let timed_out = |_| Error::TimedOut { request, limit, complaints: self.complaints.told() };
+        answer.map_err(timed_out)?.unwrap_or(Err(Error::NotConnected))
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.caretaker.end();
+    }
+}
+
+/// Waits for an answer no longer when it is dropped, so that a request which was given up leaves nothing behind.
+struct Forgotten<'a> {
+    board: &'a Board,
+    id: &'a str,
+}
+
+impl Drop for Forgotten<'_> {
+    fn drop(&mut self) {
+        self.board.forget(self.id);
+    }
+}

@@ -1,0 +1,170 @@
+//! Where what the CLI says meets those who wait for it.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use serde_json::Value;
+use tokio::sync::{Notify, oneshot};
+
+use super::turns::{Item, Turns};
+use crate::error::{Error, Result};
+
+/// By how much the limit may be exceeded to reach the answer that somebody waits for.
+const STRETCH: usize = 16;
+
+/// Messages and answers on their way from the CLI to the host.
+#[derive(Debug)]
+pub(super) struct Board {
+    state: Mutex<State>,
+    /// Told when the reader may go on.
+    room: Notify,
+    limit: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    turns: Turns,
+    pending: HashMap<String, Pending>,
+}
+
+/// A request of the host's that was not answered yet.
+#[derive(Debug)]
+struct Pending {
+    request: &'static str,
+    answer: oneshot::Sender<Result<Value>>,
+}
+
+impl Board {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { state: Mutex::default(), room: Notify::new(), limit }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there is room for more messages, or somebody waits for what may come after them.
+    pub(super) async fn room(&self) {
+        loop {
+            {
+                let mut state = self.state();
+                let waiting = state.turns.waiting();
+                let limit = if state.pending.is_empty() { self.limit } else { self.limit * STRETCH };
+                if waiting < limit || state.turns.end().is_some() {
+                    return;
+                }
+                for (_, Pending { request, answer }) in state.pending.drain() {
+                    // Who asked may be gone.
+                    drop(answer.send(Err(Error::Congested { request, waiting })));
+                }
+            }
+            self.room.notified().await;
+        }
+    }
+
+    /// Passes a message on, and returns the prompts that may be sent now.
+    pub(super) fn deliver(&self, item: Item) -> Vec<Value> {
+        self.state().turns.take_in(item)
+    }
+
+    /// Opens a turn for a prompt, and returns the prompt if it may be sent now.
+    pub(super) fn open(&self, uuid: &str, prompt: Value) -> Option<Value> {
+        self.state().turns.open(uuid, prompt)
+    }
+
+    /// Ends a turn whose prompt was taken back.
+    pub(super) fn cancel(&self, uuid: &str) {
+        self.state().turns.cancel(uuid);
+    }
+
+    /// Takes back a prompt that was not sent yet, and returns whether there was one.
+    pub(super) fn cancel_held(&self, uuid: &str) -> bool {
+        let mut state = self.state();
+        state.turns.is_held(uuid) && state.turns.cancel(uuid)
+    }
+
+    /// Takes the next message of a turn.
+    pub(super) fn take(&self, uuid: &str, context: &mut Context<'_>) -> Poll<Option<Item>> {
+        let mut state = self.state();
+        let item = state.turns.take(uuid, context);
+        self.make_room(&state);
+        item
+    }
+
+    /// Takes the next message that belongs to no turn.
+    pub(super) fn take_loose(&self, context: &mut Context<'_>) -> Poll<Option<Item>> {
+        let mut state = self.state();
+        let item = state.turns.take_loose(context);
+        self.make_room(&state);
+        item
+    }
+
+    /// Lets go of a turn. What is still to come of it goes to nobody.
+    pub(super) fn leave(&self, uuid: &str) {
+        let mut state = self.state();
+        state.turns.leave(uuid);
+        self.make_room(&state);
+    }
+
+    /// Says that somebody takes what is loose, or does not any more.
+    pub(super) fn follow(&self, follows: bool) {
+        self.state().turns.follow(follows);
+    }
+
+    /// Returns whether the CLI has said that it is still at work, be it in the background.
+    pub(super) fn is_at_work(&self) -> bool {
+        self.state().turns.is_at_work()
+    }
+
+    fn make_room(&self, state: &State) {
+        if state.turns.waiting() < self.limit {
+            self.room.notify_one();
+        }
+    }
+
+    /// Waits for the answer to a request.
+    pub(super) fn expect(&self, id: &str, request: &'static str) -> oneshot::Receiver<Result<Value>> {
+        let (answer, receiver) = oneshot::channel();
+        let mut state = self.state();
+        if let Some(end) = state.turns.end() {
+            // Who asked holds the other end.
+            drop(answer.send(Err(end.clone())));
+        } else {
+            state.pending.insert(id.to_owned(), Pending { request, answer });
+            self.room.notify_one();
+        }
+        receiver
+    }
+
+    /// Waits no longer.
+    pub(super) fn forget(&self, id: &str) {
+        self.state().pending.remove(id);
+    }
+
+    /// Passes an answer on. One that nobody waits for is an echo of our own, or too late.
+    pub(super) fn answer(&self, id: &str, answer: impl FnOnce(&'static str) -> Result<Value>) {
+        let pending = self.state().pending.remove(id);
+        if let Some(Pending { request, answer: sender }) = pending {
+            drop(sender.send(answer(request)));
+        }
+    }
+
+    /// Tells everybody that nothing more will come.
+    pub(super) fn finish(&self, end: &Error) {
+        let mut state = self.state();
+        if state.turns.end().is_some() {
+            return;
+        }
+        state.turns.finish(end);
+        for (_, Pending { answer, .. }) in state.pending.drain() {
+            drop(answer.send(Err(end.clone())));
+        }
+        self.room.notify_one();
+    }
+
+    /// Returns why it is over, if it is.
+    pub(super) fn end(&self) -> Option<Error> {
+        self.state().turns.end().cloned()
+    }
+}

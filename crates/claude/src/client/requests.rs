@@ -1,0 +1,202 @@
+//! Answers what the CLI asks of the host.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::task::AbortHandle;
+
+use super::outbox::Outbox;
+use crate::error::Result;
+use crate::frame::Frame;
+use crate::hook::{HookInput, HookMatcher, HookOutput};
+use crate::in_process::Bridge;
+use crate::options::{ClaudeAgentOptions, McpServer};
+use crate::permission::{PermissionRequest, PermissionResult};
+
+/// How many requests may wait for an answer at once. More than that is no agent's doing.
+const MOST: usize = 1024;
+
+/// The requests of the CLI's that wait for an answer of the host's.
+///
+/// Each gets exactly one answer, whatever becomes of the function that is to give it.
+#[derive(Clone, Debug)]
+pub(super) struct Requests {
+    options: Arc<ClaudeAgentOptions>,
+    outbox: Outbox,
+    running: Arc<Mutex<HashMap<String, AbortHandle>>>,
+    servers: Arc<Mutex<HashMap<String, Bridge>>>,
+}
+
+/// What the CLI asks.
+#[derive(Deserialize)]
+struct Incoming {
+    request_id: String,
+    request: Value,
+}
+
+impl Requests {
+    pub(super) fn new(options: Arc<ClaudeAgentOptions>, outbox: Outbox) -> Self {
+        Self { options, outbox, running: Arc::default(), servers: Arc::default() }
+    }
+
+    /// Offers the tools of a server from now on, if it is one in this process.
+    pub(super) fn serve(&self, name: &str, server: &McpServer) {
+        if let McpServer::InProcess(server) = server {
+            self.servers().insert(name.to_owned(), server.start());
+        }
+    }
+
+    /// Begins to answer a request.
+    pub(super) fn begin(&self, frame: &Frame) -> Result<()> {
+        let Incoming { request_id, request } = frame.read()?;
+        let mut reply = Reply::new(self.outbox.clone(), &request_id);
+        let count = {
+            let mut running = self.running();
+            running.retain(|_, task| !task.is_finished());
+            running.len()
+        };
+        if count >= MOST {
+            reply.refuse("too many requests wait for an answer");
+            return Ok(());
+        }
+        let options = Arc::clone(&self.options);
+        let server = self.servers().get(request["server_name"].as_str().unwrap_or_default()).cloned();
+        let task = tokio::spawn(async move {
+            match request["subtype"].as_str().unwrap_or_default() {
+                "can_use_tool" => decide(&options, request, reply).await,
+                "hook_callback" => hook(&options, request, reply).await,
+                "mcp_message" => tool(server, request, reply).await,
+                other => reply.refuse(&format!("this host does not answer {other:?}")),
+            }
+        });
+        self.running().insert(request_id, task.abort_handle());
+        Ok(())
+    }
+
+    /// Stops to work on an answer that is not needed any more.
+    pub(super) fn withdraw(&self, frame: &Frame) -> Result<()> {
+        #[derive(Deserialize)]
+        struct Withdrawn {
+            request_id: String,
+        }
+        let Withdrawn { request_id } = frame.read()?;
+        if let Some(task) = self.running().remove(&request_id) {
+            task.abort();
+        }
+        Ok(())
+    }
+
+    /// Stops to work on every answer.
+    pub(super) fn abandon_all(&self) {
+        for (_, task) in self.running().drain() {
+            task.abort();
+        }
+        self.servers().clear();
+    }
+
+    fn servers(&self) -> std::sync::MutexGuard<'_, HashMap<String, Bridge>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<String, AbortHandle>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn decide(options: &ClaudeAgentOptions, request: Value, mut reply: Reply) {
+    let Some(callback) = &options.can_use_tool else {
+        return reply.refuse("nobody decides about tools here");
+    };
+    let denied = |why: &str| PermissionResult::deny(format!("the host did not decide: {why}"));
+    let asked = request["input"].clone();
+    reply.otherwise(denied("its callback failed").to_json(&asked));
+    let request: PermissionRequest = serde_json::from_value(request).unwrap_or_default();
+    let decision = within(options.permission_timeout, async { callback.decide(request).await }).await;
+    reply.send(decision.unwrap_or_else(|| denied("it took too long")).to_json(&asked));
+}
+
+async fn hook(options: &ClaudeAgentOptions, mut request: Value, mut reply: Reply) {
+    let id = request["callback_id"].as_str().unwrap_or_default().to_owned();
+    let Some(matcher) = options.hooks.find(&id).cloned() else {
+        return reply.refuse(&format!("there is no hook {id:?}"));
+    };
+    let input = HookInput::parse(request["input"].take());
+    // A hook that should have said whether a tool may run, and failed, has not said that it may.
+    let failed = |why: &str| match input.hook_event_name.as_str() {
+        "PreToolUse" => Some(HookOutput::deny(format!("the host's hook failed: {why}")).into_json(&input)),
+        _ => None,
+    };
+    if let Some(answer) = failed("it did not return") {
+        reply.otherwise(answer);
+    }
+    match within(matcher.limit(), call(&matcher, input.clone())).await {
+        Some(output) => reply.send(output.into_json(&input)),
+        None => match failed("it took too long") {
+            Some(answer) => reply.send(answer),
+            None => reply.refuse("the host's hook took too long"),
+        },
+    }
+}
+
+async fn tool(server: Option<Bridge>, mut request: Value, mut reply: Reply) {
+    match server {
+        Some(server) => reply.send(json!({ "mcp_response": server.call(request["message"].take()).await })),
+        None => reply.refuse(&format!("there is no server {} in this process", request["server_name"])),
+    }
+}
+
+async fn call(matcher: &HookMatcher, input: HookInput) -> HookOutput {
+    matcher.call(input).await
+}
+
+async fn within<T>(limit: Duration, answer: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(limit, answer).await.ok()
+}
+
+/// The one answer to a request. Dropped without one, because its function panicked or was cancelled, it still gives one.
+struct Reply {
+    outbox: Outbox,
+    request_id: String,
+    otherwise: Option<Value>,
+    is_sent: bool,
+}
+
+impl Reply {
+    fn new(outbox: Outbox, request_id: &str) -> Self {
+        Self { outbox, request_id: request_id.to_owned(), otherwise: None, is_sent: false }
+    }
+
+    /// Sets what is answered if nothing else is.
+    fn otherwise(&mut self, answer: Value) {
+        self.otherwise = Some(answer);
+    }
+
+    fn send(&mut self, answer: Value) {
+        self.put(json!({ "subtype": "success", "request_id": self.request_id, "response": answer }));
+    }
+
+    fn refuse(&mut self, why: &str) {
+        self.put(json!({ "subtype": "error", "request_id": self.request_id, "error": why }));
+    }
+
+    fn put(&mut self, response: Value) {
+        self.is_sent = true;
+        // Without anybody to tell, the CLI has ended, and the request with it.
+        drop(self.outbox.answer(&json!({ "type": "control_response", "response": response })));
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if self.is_sent {
+            return;
+        }
+        match self.otherwise.take() {
+            Some(answer) => self.send(answer),
+            None => self.refuse("the host's callback failed"),
+        }
+    }
+}

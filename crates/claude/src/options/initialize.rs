@@ -1,0 +1,24 @@
+//! The first request to the CLI: what does not go onto the command line.
+
+use serde_json::{Map, Value, json};
+
+use super::ClaudeAgentOptions;
+
+/// Returns the `initialize` request.
+pub(crate) fn initialize(options: &ClaudeAgentOptions) -> Value {
+    let mut request = Map::new();
+    request.insert("subtype".into(), json!("initialize"));
+    if !options.hooks.is_empty() {
+        request.insert("hooks".into(), options.hooks.to_json());
+    }
+    if !options.agents.is_empty() {
+        request.insert("agents".into(), json!(options.agents));
+    }
+    if let Some(skills) = &options.skills {
+        request.insert("skills".into(), json!(skills));
+    }
+    if options.forward_subagent_text {
+        request.insert("forwardSubagentText".into(), json!(true));
+    }
+    Value::Object(request)
+}

@@ -1,0 +1,84 @@
+//! Hooks of the host's.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rethread_claude::{HookEvent, HookInput, HookMatcher, HookOutput, PermissionMode};
+use rethread_testkit::Prompt as Script;
+use serde_json::json;
+
+use crate::kit::{ask, connect, home, options};
+
+fn runs(command: &str) -> Script {
+    Script::new("Run it").calls("Bash", json!({ "command": command, "description": "d" })).says("over")
+}
+
+#[tokio::test]
+async fn hooks_are_called_at_their_events_for_the_tools_they_match() {
+    let Some(home) = home() else { return };
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let mut all = options(home).permission_mode(PermissionMode::BypassPermissions);
+    for (event, matcher) in [
+        (HookEvent::UserPromptSubmit, ""),
+        (HookEvent::PreToolUse, "Read"),
+        (HookEvent::PreToolUse, "Bash|Edit"),
+        (HookEvent::PostToolUse, "Bash"),
+        (HookEvent::Stop, ""),
+    ] {
+        let seen = Arc::clone(&seen);
+        all = all.hook(event, matcher, move |input: HookInput| {
+            seen.lock().unwrap().push((input.hook_event_name, input.tool_name));
+            std::future::ready(HookOutput::proceed())
+        });
+    }
+    ask(&connect(all).await, runs("echo hi")).await;
+    let seen: Vec<_> = seen.lock().unwrap().drain(..).collect();
+    let seen: Vec<_> = seen.iter().map(|(event, tool)| (event.as_str(), tool.as_str())).collect();
+    assert_eq!(
+        seen,
+        [("UserPromptSubmit", ""), ("PreToolUse", "Bash"), ("PostToolUse", "Bash"), ("Stop", "")]
+    );
+}
+
+#[tokio::test]
+async fn a_hook_denies_changes_and_adds() {
+    let Some(home) = home() else { return };
+    let all = options(home)
+        .permission_mode(PermissionMode::BypassPermissions)
+        .hook(HookEvent::PreToolUse, "Bash", async |input: HookInput| {
+            match input.tool_input["command"].as_str() {
+                Some("echo denied") => HookOutput::deny("not by me"),
+                Some("echo plain") => HookOutput::allow("as I say")
+                    .updated_input(json!({ "command": "echo replaced", "description": "d" })),
+                _ => HookOutput::proceed(),
+            }
+        })
+        .hook(HookEvent::UserPromptSubmit, "", async |_| {
+            HookOutput::proceed().additional_context("It is raining.")
+        });
+    let client = connect(all).await;
+    let denied = ask(&client, runs("echo denied")).await;
+    assert!(denied.tool_results().contains("not by me"), "{denied:?}");
+    let replaced = ask(&client, runs("echo plain")).await;
+    assert!(replaced.tool_results().contains("replaced"), "{replaced:?}");
+    let requests = home.api().requests();
+    assert!(requests.iter().any(|request| request.body.to_string().contains("It is raining.")));
+}
+
+#[tokio::test]
+async fn a_hook_that_fails_before_a_tool_keeps_the_tool_from_running() {
+    let Some(home) = home() else { return };
+    let hanging = HookMatcher::new("Bash", |_| std::future::pending()).timeout(Duration::from_millis(100));
+    let all = options(home)
+        .permission_mode(PermissionMode::BypassPermissions)
+        .hook_matcher(HookEvent::PreToolUse, hanging)
+        .hook(HookEvent::PreToolUse, "Write", async |_| panic!("as planned"));
+    let client = connect(all).await;
+    let late = ask(&client, runs("echo hi")).await;
+    assert!(late.tool_results().contains("it took too long"), "{late:?}");
+    let file = home.project().join("unwritten");
+    let input = json!({ "file_path": file, "content": "x" });
+    let panicked = ask(&client, Script::new("Write").calls("Write", input).says("over")).await;
+    assert!(panicked.tool_results().contains("did not return"), "{panicked:?}");
+    assert!(!file.try_exists().unwrap());
+}

@@ -1,0 +1,184 @@
+//! `serve`: runs the keeper.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rethread_keeper::{Agent, Bypass, Running, Settings};
+use serde::Deserialize;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args;
+use crate::context::Context;
+use crate::failure::{Done, Failure};
+use crate::keeper_place::{KeeperPlace, Threads, explain, runtime};
+use crate::ui::Ui;
+
+/// A log that is longer than this when a keeper starts is put aside.
+const LOG: u64 = 16 << 20;
+
+#[derive(Debug)]
+pub(crate) struct Serve {
+    typed: args::Serve,
+}
+
+impl From<args::Serve> for Serve {
+    fn from(typed: args::Serve) -> Self {
+        Self { typed }
+    }
+}
+
+/// What the settings file says, by the names of the flags.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct Configured {
+    listen: Option<SocketAddr>,
+    allowed_root: Vec<PathBuf>,
+    allow_host: Vec<String>,
+    claude_bin: Option<PathBuf>,
+    allow_bypass: bool,
+}
+
+impl Serve {
+    pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        if self.typed.background {
+            return background(ui);
+        }
+        let place = KeeperPlace::find()?;
+        let settings = self.settings(&place, context)?;
+        log_to(&place.home, &self.typed.log)?;
+        let runtime = runtime(Threads::Several)?;
+        runtime.block_on(async {
+            let running = Running::start(settings).await.map_err(|error| explain(&error))?;
+            let sessions = running.sessions();
+            let way = match self.typed.no_open {
+                true => format!("http://localhost:{}/", running.address().port()),
+                false => running.one_time_url(),
+            };
+            ui.data(format!("The keeper is ready with {sessions} sessions: {way}").as_bytes())?;
+            ui.flush()?;
+            running.until(asked_to_end()).await.map_err(|error| explain(&error))
+        })?;
+        Ok(Done::Fully)
+    }
+
+    fn settings(&self, place: &KeeperPlace, context: &Context) -> Result<Settings, Failure> {
+        let (typed, configured) = (&self.typed, Configured::read()?);
+        let either = |typed: &Vec<PathBuf>, configured: Vec<PathBuf>| {
+            if typed.is_empty() { configured } else { typed.clone() }
+        };
+        let mut settings = Settings::new(&place.home, context.store.clone());
+        settings.listen = typed.listen.or(configured.listen).unwrap_or(settings.listen);
+        settings.allowed_roots = either(&typed.allowed_roots, configured.allowed_root);
+        settings.allowed_hosts = [typed.allow_hosts.clone(), configured.allow_host].concat();
+        settings.claude_folder = context.native.claude().ok().map(|claude| claude.path().to_owned());
+        settings.cache = context.native.cache().unwrap_or(settings.cache);
+        settings.trash = context.native.trash()?;
+        let program =
+            typed.claude_bin.clone().or(configured.claude_bin).or_else(|| rethread_claude::find_cli().ok());
+        settings.agent = program.map(|program| Agent { program, environment: context.native.environment() });
+        let bypass = typed.allow_bypass || configured.allow_bypass;
+        settings.bypass = if bypass { Bypass::Allowed } else { Bypass::Refused };
+        Ok(settings)
+    }
+}
+
+impl Configured {
+    fn read() -> Result<Self, Failure> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Whole {
+            serve: Configured,
+        }
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let folder = set("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
+        let Some(folder) = folder.or_else(|| set("HOME").map(|home| home.join(".config"))) else {
+            return Ok(Self::default());
+        };
+        let path = folder.join("rethread/config.toml");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => {
+                return Err(Failure::Failed {
+                    message: format!("cannot read {}: {error}", path.display()),
+                    hint: None,
+                });
+            }
+        };
+        let read: Result<Whole, toml::de::Error> = toml::from_str(&text);
+        read.map(|whole| whole.serve).map_err(|error| {
+            let message = format!("{} makes no sense: {}", path.display(), error.message());
+            Failure::wrongly(message, "`rethread serve --help` shows what there is")
+        })
+    }
+}
+
+/// Starts the keeper once more, apart from this terminal, and waits until it is ready.
+fn background(ui: &mut Ui) -> Result<Done, Failure> {
+    let fail = |error: std::io::Error| Failure::Failed {
+        message: format!("cannot start the keeper: {error}"),
+        hint: None,
+    };
+    let program = std::env::current_exe().map_err(fail)?;
+    let arguments = std::env::args_os().skip(1).filter(|argument| argument != "--background");
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Out of this terminal's group, so that what is typed here does not reach it.
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child = command.spawn().map_err(fail)?;
+    let mut line = String::new();
+    if let Some(out) = child.stdout.take() {
+        BufReader::new(out).read_line(&mut line).map_err(fail)?;
+    }
+    if line.is_empty() {
+        let output = child.wait_with_output().map_err(fail)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let mut lines = said.lines();
+        let message =
+            lines.next().unwrap_or("error: the keeper ended").trim_start_matches("error: ").to_owned();
+        let hint = lines.next().map(|line| line.trim_start_matches("hint: ").to_owned());
+        return Err(Failure::Failed { message, hint });
+    }
+    ui.data(line.trim_end().as_bytes())?;
+    ui.say("`rethread logs` shows its log, `rethread stop` ends it.");
+    Ok(Done::Fully)
+}
+
+/// Waits for a signal that means the end.
+async fn asked_to_end() {
+    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+    }
+}
+
+/// Has everything that the keeper notes written to its own file, one JSON object a line.
+fn log_to(home: &Path, level: &str) -> Result<(), Failure> {
+    use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+    let fail = |error: std::io::Error| Failure::Failed {
+        message: format!("cannot write the log: {error}"),
+        hint: None,
+    };
+    let level: tracing_subscriber::filter::LevelFilter = level.parse().map_err(|_| {
+        Failure::wrongly(format!("{level:?} is no level"), "one of error, warn, info, debug, trace")
+    })?;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(home).map_err(fail)?;
+    let path = home.join("log.jsonl");
+    if fs::metadata(&path).is_ok_and(|log| log.len() > LOG) {
+        fs::rename(&path, home.join("log.1.jsonl")).map_err(fail)?;
+    }
+    let file = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(fail)?;
+    let log = tracing_subscriber::fmt().json().with_max_level(level).with_writer(std::sync::Mutex::new(file));
+    // A second one in the same process would be a test's; the first one's log is as good.
+    let _ = log.try_init();
+    Ok(())
+}

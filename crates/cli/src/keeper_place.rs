@@ -1,0 +1,82 @@
+//! Where the keeper of this person is, and how to ask it.
+
+use std::path::PathBuf;
+
+use rethread_keeper::{Client, Error};
+
+use crate::context::Context;
+use crate::failure::{Failure, in_one_line};
+
+/// The keeper's own folder, and the way to it.
+#[derive(Debug)]
+pub(crate) struct KeeperPlace {
+    pub(crate) home: PathBuf,
+}
+
+impl KeeperPlace {
+    /// Finds the folder. Nothing is asked yet.
+    pub(crate) fn find() -> Result<Self, Failure> {
+        Ok(Self { home: crate::place::default_home()?.join("keeper") })
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::new(&self.home)
+    }
+
+    /// Runs something that asks the keeper.
+    pub(crate) fn ask<T>(&self, work: impl AsyncFnOnce(Client) -> Result<T, Error>) -> Result<T, Failure> {
+        let runtime = runtime(Threads::One)?;
+        runtime.block_on(work(self.client())).map_err(|error| explain(&error))
+    }
+}
+
+/// How many threads do the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Threads {
+    One,
+    Several,
+}
+
+pub(crate) fn runtime(threads: Threads) -> Result<tokio::runtime::Runtime, Failure> {
+    let mut builder = match threads {
+        Threads::One => tokio::runtime::Builder::new_current_thread(),
+        Threads::Several => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let built = builder.enable_all().build();
+    built.map_err(|error| Failure::Failed { message: format!("cannot start threads: {error}"), hint: None })
+}
+
+/// Returns an error as a person reads it, with what to do next.
+pub(crate) fn explain(error: &Error) -> Failure {
+    let message = in_one_line(error);
+    let hint = match error {
+        Error::NotRunning => Some("`rethread serve` starts one".to_owned()),
+        Error::AddressTaken(_) => {
+            Some("`rethread status` shows a keeper that runs; `--listen 127.0.0.1:0` picks a free port".into())
+        }
+        Error::RunsAlready { .. } => Some("`rethread open` logs a browser in, `rethread stop` ends it".into()),
+        Error::NotLoopback(_) => {
+            Some("listen on 127.0.0.1, let a proxy with TLS or an ssh tunnel lead there, and allow its name with --allow-host".into())
+        }
+        Error::NoSuchRoot(_) => Some("name a directory that is there".into()),
+        Error::Refused(problem) => problem.hint.as_deref().map(str::to_owned),
+        _ => None,
+    };
+    match error {
+        Error::NotLoopback(_) | Error::NoSuchRoot(_) => Failure::Wrongly { message, hint },
+        _ => Failure::Failed { message, hint },
+    }
+}
+
+/// Returns a session's whole id, for the keeper to find.
+pub(crate) fn session_id(named: &crate::named::NamedSession, context: &Context) -> Result<String, Failure> {
+    if let Some(id) = named.native(context)? {
+        return Ok(id);
+    }
+    match pollster::block_on(named.find(context)) {
+        Ok(id) => Ok(id.to_string()),
+        // One that was just begun has no file yet; the keeper knows it by its whole id.
+        Err(_) if named.text().len() == 36 => Ok(named.text().to_owned()),
+        Err(failure) => Err(failure),
+    }
+}

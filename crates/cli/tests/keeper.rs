@@ -1,0 +1,218 @@
+//! The keeper as people run it: the binary, the real CLI, and a keeper that dies.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rethread_keeper::{Attention, AttentionState, Client};
+use rethread_testkit::{Home, Prompt, cannot};
+use serde_json::{Value, json};
+
+/// A home with the real CLI, and a keeper of its own process.
+struct Desk {
+    home: Home,
+    keeper: Option<Child>,
+}
+
+impl Desk {
+    fn new() -> Option<Self> {
+        let Some(home) = Home::new() else {
+            cannot("Claude Code cannot be installed");
+            return None;
+        };
+        let mut desk = Self { home, keeper: None };
+        desk.start();
+        Some(desk)
+    }
+
+    fn start(&mut self) {
+        let program = self.home.program().path.clone();
+        let mut command =
+            self.command(&["serve", "--listen", "127.0.0.1:0", "--claude-bin", program.to_str().unwrap()]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("The keeper is ready"), "{line:?}");
+        self.keeper = Some(child);
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rethread"));
+        command.args(words).current_dir(self.project()).stdin(Stdio::null());
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("LANG", "C.UTF-8");
+        command.env("HOME", self.home.path()).env("RETHREAD_HOME", self.home.path().join("rethread"));
+        command
+            .env("CLAUDE_CONFIG_DIR", self.home.config())
+            .env("CLAUDE_CODE_TMPDIR", self.home.path().join("tmp"));
+        command.env("ANTHROPIC_API_KEY", "sk-ant-dummy").env("ANTHROPIC_BASE_URL", self.home.api().url());
+        for switch in [
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+            "DISABLE_TELEMETRY",
+            "DISABLE_AUTOUPDATER",
+            "DISABLE_ERROR_REPORTING",
+            "IS_SANDBOX",
+            "CLAUDE_CODE_MAX_RETRIES",
+        ] {
+            command.env(switch, "1");
+        }
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> (i32, String, String) {
+        let output = self.command(words).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+    }
+
+    fn project(&self) -> PathBuf {
+        self.home.project().canonicalize().unwrap()
+    }
+
+    fn ask<T>(&self, work: impl AsyncFnOnce(Client) -> rethread_keeper::Result<T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let client = Client::new(&self.home.path().join("rethread/keeper"));
+        runtime.block_on(work(client)).unwrap()
+    }
+
+    fn create(&self, prompt: &Prompt) -> String {
+        let body = json!({ "cwd": self.project(), "prompt": prompt.to_string() });
+        let card: Value = self.ask(async |client| client.post("/sessions", &body).await);
+        card["session_id"].as_str().unwrap().to_owned()
+    }
+
+    fn requests(&self) -> Vec<Attention> {
+        let (code, out, err) = self.run(&["attention", "--all", "--json"]);
+        assert_eq!(code, 0, "{err}");
+        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn state(&self, session: &str) -> String {
+        let card: Value = self.ask(async |client| client.get(&format!("/sessions/{session}")).await);
+        card["state"].as_str().unwrap().to_owned()
+    }
+
+    /// Returns the agents and guards that run in this home.
+    fn processes(&self) -> usize {
+        let mark = self.home.config().to_str().unwrap().to_owned();
+        let processes = fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
+            let cmdline = fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
+            let is_agent =
+                cmdline.contains("--permission-prompt-tool") || cmdline.contains("__rethread_guard");
+            is_agent
+                && fs::read_to_string(entry.path().join("environ"))
+                    .is_ok_and(|environ| environ.contains(&mark))
+        });
+        processes.count()
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        if let Some(mut keeper) = self.keeper.take() {
+            drop(keeper.kill());
+            drop(keeper.wait());
+        }
+    }
+}
+
+#[track_caller]
+fn until<T>(what: &str, mut is: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..600 {
+        if let Some(found) = is() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("it never came to be: {what}")
+}
+
+#[test]
+fn a_pending_approval_is_lost_with_its_keeper_and_asked_again_by_name() {
+    let Some(mut desk) = Desk::new() else { return };
+    let file = desk.project().join("precious.txt");
+    let input = json!({ "file_path": file, "content": "written" });
+    let write = || Prompt::new("Write it.").calls("Write", input.clone()).says("Done.");
+    let id = desk.create(&write());
+    let pending = until("somebody is asked", || desk.requests().into_iter().next());
+    assert_eq!((pending.state, pending.shown.tool_name.as_str()), (AttentionState::Pending, "Write"));
+    let mut keeper = desk.keeper.take().unwrap();
+    keeper.kill().unwrap();
+    keeper.wait().unwrap();
+    until("no agent outlives its keeper", || (desk.processes() == 0).then_some(()));
+    assert!(!file.try_exists().unwrap(), "nothing unanswered was allowed");
+
+    desk.start();
+    let lost = desk.requests();
+    assert_eq!((lost.len(), lost[0].state), (1, AttentionState::Lost));
+    let (code, _, err) = desk.run(&["attention", &pending.shown.id, "--allow"]);
+    assert!(code == 1 && err.contains("waits"), "{err}");
+    // It goes on, and asks again: linked to what was lost, and decided by nobody yet.
+    let (code, _, err) = desk.run(&["send", &id, &write().to_string()]);
+    assert_eq!(code, 0, "{err}");
+    let again = until("it is asked again", || {
+        desk.requests().into_iter().find(|it| it.state == AttentionState::Pending)
+    });
+    assert_eq!(again.repeats.as_deref(), Some(pending.shown.id.as_str()));
+    assert!(!file.try_exists().unwrap());
+    let (code, _, err) = desk.run(&["attention", &again.shown.id[..8], "--allow"]);
+    assert_eq!((code, err.as_str()), (0, "Allowed: Write.\n"));
+    until("it is written", || fs::read_to_string(&file).ok().filter(|text| text == "written"));
+    until("the turn ends", || (desk.state(&id) == "idle").then_some(()));
+    let (code, _, err) = desk.run(&["stop"]);
+    assert_eq!((code, err.as_str()), (0, "The keeper has ended.\n"));
+    assert_eq!(desk.processes(), 0);
+    let (code, _, err) = desk.run(&["send", &id, "x"]);
+    assert_eq!((code, err.as_str()), (1, "error: no keeper runs\nhint: `rethread serve` starts one\n"));
+}
+
+#[test]
+fn an_agent_cannot_approve_itself() {
+    let Some(desk) = Desk::new() else { return };
+    let program = env!("CARGO_BIN_EXE_rethread");
+    // Directly, and through a process that has left its family behind.
+    let command = format!(
+        "{program} attention > asked.txt 2>&1; env > env.txt; \
+         (setsid sh -c 'sleep 0.5; {program} status > fled.txt 2>&1; touch fled' &) ; sleep 2"
+    );
+    let prompt =
+        Prompt::new("Try.").calls("Bash", json!({ "command": command, "description": "try" })).says("Tried.");
+    let id = desk.create(&prompt);
+    let request = until("somebody is asked", || desk.requests().into_iter().next());
+    assert_eq!(desk.run(&["attention", &request.shown.id, "--allow"]).0, 0);
+    until("both have tried", || desk.project().join("fled").try_exists().unwrap().then_some(()));
+    for name in ["asked.txt", "fled.txt"] {
+        let said = fs::read_to_string(desk.project().join(name)).unwrap();
+        assert!(said.contains("an agent asks that this keeper drives"), "{name}: {said}");
+    }
+    let token = fs::read_to_string(desk.home.path().join("rethread/keeper/token")).unwrap();
+    let environment = fs::read_to_string(desk.project().join("env.txt")).unwrap();
+    assert!(environment.contains("RETHREAD_HOME") && !environment.contains(token.trim()));
+    until("the turn ends", || (desk.state(&id) == "idle").then_some(()));
+}
+
+#[test]
+fn a_terminal_sends_watches_and_interrupts() {
+    let Some(desk) = Desk::new() else { return };
+    let id = desk.create(&Prompt::new("Begin.").says("Begun."));
+    until("the turn ends", || (desk.state(&id) == "idle").then_some(()));
+    let (code, out, err) =
+        desk.run(&["send", &id[..8], &Prompt::new("Say it.").says("Said.").to_string(), "--watch"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("assistant: Said."), "{out}");
+    assert_eq!(desk.run(&["interrupt", &id]).2, "No turn runs.\n");
+    let (code, out, _) = desk.run(&["status"]);
+    assert!(
+        code == 0 && out.contains("The keeper runs at http://localhost:") && out.contains("It drives"),
+        "{out}"
+    );
+    let (code, out, _) = desk.run(&["open", &id]);
+    assert!(
+        code == 0 && out.contains("#boot=") && out.trim_end().ends_with(&format!("&session={id}")),
+        "{out}"
+    );
+    let (code, out, _) = desk.run(&["logs", "--audit"]);
+    assert!(code == 0 && out.contains("\"create\""), "{out}");
+}

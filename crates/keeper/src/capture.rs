@@ -1,0 +1,181 @@
+//! Checkpoints around the tool calls of a driven session, so that what a shell did can be taken back too.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rethread_checkpoint::{Checkpoint, Checkpointer, Moment, Window};
+use rethread_store::{EntryId, Session};
+use serde_json::Value;
+
+use crate::keeper::Keeper;
+
+/// Tools that change no file; all others may.
+const HARMLESS: [&str; 17] = [
+    "Read",
+    "Glob",
+    "Grep",
+    "LS",
+    "WebFetch",
+    "WebSearch",
+    "TodoWrite",
+    "TodoRead",
+    "AskUserQuestion",
+    "ExitPlanMode",
+    "EnterPlanMode",
+    "ToolSearch",
+    "BashOutput",
+    "TaskList",
+    "TaskGet",
+    "Skill",
+    "NotebookRead",
+];
+
+/// The checkpoints of one driven session.
+#[derive(Debug)]
+pub(crate) struct Captures {
+    checkpointer: Arc<Checkpointer>,
+    keeper: std::sync::Weak<Keeper>,
+    session: String,
+    /// Calls that run, and the paths they name.
+    open: Mutex<HashMap<String, Option<PathBuf>>>,
+}
+
+/// When a capture is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    Before,
+    After,
+}
+
+impl Captures {
+    /// Opens a session's checkpoints beneath its working directory.
+    pub(crate) async fn open(
+        keeper: &Arc<Keeper>,
+        companion: &Session,
+        root: &Path,
+    ) -> rethread_checkpoint::Result<Self> {
+        let mut settings = rethread_checkpoint::Settings::default();
+        settings.cache = Some(keeper.settings.cache.join("trees"));
+        settings.never = [Some(keeper.settings.home.clone()), keeper.settings.claude_folder.clone()]
+            .into_iter()
+            .flatten()
+            .collect();
+        let (companion, root) = (companion.clone(), root.to_owned());
+        let opened = blocking(async move { Checkpointer::open(&companion, &root, settings).await }).await?;
+        let session = opened_session(&opened);
+        Ok(Self {
+            checkpointer: Arc::new(opened),
+            keeper: Arc::downgrade(keeper),
+            session,
+            open: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn checkpointer(&self) -> &Arc<Checkpointer> {
+        &self.checkpointer
+    }
+
+    /// Records what is there before a tool runs, or just before it is allowed to.
+    pub(crate) async fn before(&self, message: Option<&str>, tool: &str, call: &str, input: &Value) {
+        if HARMLESS.contains(&tool) {
+            return;
+        }
+        let path = named(tool, input);
+        let is_alone = {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.insert(call.to_owned(), path.clone());
+            open.len() == 1
+        };
+        // What others change while this call waits is not its doing, unless another call runs already.
+        let window = if is_alone { Window::Idle } else { Window::Tools };
+        self.capture(When::Before, message, call, path, window).await;
+    }
+
+    /// Records what a tool left behind.
+    pub(crate) async fn after(&self, message: Option<&str>, call: &str) {
+        let path = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(call);
+        if let Some(path) = path {
+            self.capture(When::After, message, call, path, Window::Tools).await;
+        }
+    }
+
+    async fn capture(
+        &self,
+        when: When,
+        message: Option<&str>,
+        call: &str,
+        path: Option<PathBuf>,
+        window: Window,
+    ) {
+        let moment = || Moment {
+            id: None,
+            message: message.and_then(|it| it.parse().ok()),
+            tool_use: vec![call.to_owned()],
+        };
+        let (own, first, second) = (Arc::clone(&self.checkpointer), moment(), moment());
+        let work = async move {
+            let named = match (&path, when) {
+                (Some(path), When::After) => Some(own.after(first, &[path]).await?),
+                _ => None,
+            };
+            // Before a call that runs alone, whatever changed since the last one was somebody else's doing.
+            let idle = Moment { tool_use: Vec::new(), ..second.clone() };
+            let tree = own.tree(if window == Window::Idle { idle } else { second.clone() }, window).await?;
+            let named = match (path, when) {
+                (Some(path), When::Before) => Some(own.before(second, &[path]).await?),
+                _ => named,
+            };
+            Ok::<_, rethread_checkpoint::Error>((tree, named))
+        };
+        match blocking(work).await {
+            Ok((tree, named)) => [Some(tree), named].into_iter().flatten().for_each(|it| self.tell(&it)),
+            // Unknown, not unchanged: every plan across it says that it may not be complete.
+            Err(error) => {
+                tracing::warn!(%error, session = self.session, "a capture failed");
+                let (own, why) = (Arc::clone(&self.checkpointer), error.to_string());
+                let missed = blocking(async move { own.missed(why).await }).await;
+                if let Err(error) = missed {
+                    tracing::error!(%error, session = self.session, "that a capture failed cannot be written down");
+                }
+            }
+        }
+    }
+
+    fn tell(&self, checkpoint: &Checkpoint) {
+        if checkpoint.changes.is_empty() {
+            return;
+        }
+        let Some(keeper) = self.keeper.upgrade() else { return };
+        let data = serde_json::json!({
+            "id": checkpoint.id, "message": checkpoint.message, "tool_use": checkpoint.tool_use,
+            "files": checkpoint.changes.len(), "created_at": checkpoint.created_at,
+        });
+        keeper.hub.publish(&self.session, "checkpoint.created", data);
+    }
+}
+
+fn opened_session(checkpointer: &Checkpointer) -> String {
+    checkpointer.session_id().to_string()
+}
+
+/// Returns the path that a tool names.
+fn named(tool: &str, input: &Value) -> Option<PathBuf> {
+    let is_edit = matches!(tool, "Write" | "Edit" | "MultiEdit" | "NotebookEdit");
+    let path = input["file_path"].as_str().or_else(|| input["notebook_path"].as_str());
+    path.filter(|_| is_edit).map(PathBuf::from)
+}
+
+/// Runs what does its work on the calling thread where that holds nobody up.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    let handle = tokio::runtime::Handle::current();
+    match tokio::task::spawn_blocking(move || handle.block_on(work)).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+/// Reads an id that a client named.
+pub(crate) fn entry_id(text: &str) -> Option<EntryId> {
+    text.parse().ok()
+}

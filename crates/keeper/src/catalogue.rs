@@ -1,0 +1,203 @@
+//! Every session that may be seen, in memory, in the order of lists. What is not in here does not exist for anybody.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rethread_transcripts::Session;
+
+use crate::card::{Home, SessionCard, SessionState};
+
+/// Which session.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key {
+    pub(crate) home: Home,
+    pub(crate) id: String,
+}
+
+/// Where a session stands among others: the newest first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    newest: std::cmp::Reverse<Timestamp>,
+    key: Key,
+}
+
+impl Rank {
+    pub(crate) fn new(updated_at: Timestamp, key: Key) -> Self {
+        Self { newest: std::cmp::Reverse(updated_at), key }
+    }
+
+    pub(crate) fn updated_at(&self) -> Timestamp {
+        self.newest.0
+    }
+
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+}
+
+/// A session that is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) card: Arc<SessionCard>,
+    /// Of a native one: what the last look found.
+    pub(crate) native: Option<Arc<Session>>,
+}
+
+impl Known {
+    pub(crate) fn native(session: Session) -> Self {
+        let card = Arc::new(SessionCard::from(&session));
+        Self { card, native: Some(Arc::new(session)) }
+    }
+
+    pub(crate) fn stored(card: SessionCard) -> Self {
+        Self { card: Arc::new(card), native: None }
+    }
+
+    pub(crate) fn key(&self) -> Key {
+        Key { home: self.card.home, id: self.card.session_id.clone() }
+    }
+
+    fn rank(&self) -> Rank {
+        Rank::new(self.card.updated_at, self.key())
+    }
+}
+
+/// What changed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum News {
+    Created(Arc<SessionCard>),
+    Updated(Arc<SessionCard>),
+    Removed(Key),
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Catalogue {
+    sessions: HashMap<Key, Known>,
+    order: BTreeMap<Rank, Arc<SessionCard>>,
+    /// Which native session a file belongs to.
+    by_path: HashMap<PathBuf, String>,
+    /// What sessions do that this keeper knows of.
+    states: HashMap<String, SessionState>,
+}
+
+impl Catalogue {
+    /// Returns one session. A bare id means the native one, if there is one.
+    pub(crate) fn find(&self, home: Option<Home>, id: &str) -> Option<&Known> {
+        let get = |home| self.sessions.get(&Key { home, id: id.to_owned() });
+        match home {
+            Some(home) => get(home),
+            None => get(Home::Native).or_else(|| get(Home::Stored)),
+        }
+    }
+
+    /// Returns the id of the session that a transcript belongs to.
+    pub(crate) fn at(&self, path: &std::path::Path) -> Option<&str> {
+        self.by_path.get(path).map(String::as_str)
+    }
+
+    /// Returns sessions in order, after a given place.
+    pub(crate) fn after(&self, rank: Option<&Rank>) -> impl Iterator<Item = (&Rank, &Arc<SessionCard>)> {
+        use std::ops::Bound;
+        let from = rank.map_or(Bound::Unbounded, Bound::Excluded);
+        self.order.range::<Rank, _>((from, Bound::Unbounded))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    pub(crate) fn natives(&self) -> impl Iterator<Item = &Arc<Session>> {
+        self.sessions.values().filter_map(|known| known.native.as_ref())
+    }
+
+    /// Adds a session, or what is new of it.
+    pub(crate) fn put(&mut self, mut known: Known) -> Option<News> {
+        let key = known.key();
+        if let Some(state) = self.states.get(&key.id).filter(|_| key.home == Home::Native) {
+            Arc::make_mut(&mut known.card).state = *state;
+        }
+        let before = self.sessions.get(&key).cloned();
+        if before.as_ref().is_some_and(|before| before.card == known.card) {
+            return None;
+        }
+        if let Some(before) = &before {
+            self.order.remove(&before.rank());
+        }
+        if let Some(session) = &known.native {
+            self.by_path.insert(session.path.clone(), key.id.clone());
+        }
+        let card = Arc::clone(&known.card);
+        self.order.insert(known.rank(), Arc::clone(&card));
+        self.sessions.insert(key, known);
+        Some(if before.is_some() { News::Updated(card) } else { News::Created(card) })
+    }
+
+    pub(crate) fn remove(&mut self, key: &Key) -> Option<News> {
+        let known = self.sessions.remove(key)?;
+        self.order.remove(&known.rank());
+        if let Some(session) = &known.native {
+            self.by_path.remove(&session.path);
+        }
+        Some(News::Removed(key.clone()))
+    }
+
+    /// Replaces all sessions of a home.
+    pub(crate) fn replace(&mut self, home: Home, all: Vec<Known>) -> Vec<News> {
+        let there: std::collections::HashSet<Key> = all.iter().map(Known::key).collect();
+        // A session that was just begun has no file yet.
+        let pending = |known: &Known| known.card.state == SessionState::Pending;
+        let gone = self
+            .sessions
+            .iter()
+            .filter(|(key, known)| key.home == home && !there.contains(key) && !pending(known));
+        let gone: Vec<Key> = gone.map(|(key, _)| key.clone()).collect();
+        let mut news: Vec<News> = gone.iter().filter_map(|key| self.remove(key)).collect();
+        news.extend(all.into_iter().filter_map(|known| self.put(known)));
+        news
+    }
+
+    /// Says what a native session does; `None` if nothing here knows.
+    pub(crate) fn set_state(&mut self, id: &str, state: Option<SessionState>) -> Option<News> {
+        match state {
+            Some(state) => self.states.insert(id.to_owned(), state),
+            None => self.states.remove(id),
+        };
+        let known = self.find(Some(Home::Native), id)?.clone();
+        let mut fresh = known.clone();
+        if state.is_none() {
+            let elsewhere = known.card.driver_pid.is_some();
+            Arc::make_mut(&mut fresh.card).state =
+                if elsewhere { SessionState::Elsewhere } else { SessionState::Idle };
+        }
+        self.put(fresh)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card(id: &str, second: i64) -> Known {
+        let id = id.parse().unwrap();
+        let metadata = rethread_store::Metadata::new(id, Timestamp::from_second(second).unwrap());
+        Known::stored(SessionCard::from(&metadata))
+    }
+
+    #[test]
+    fn a_session_that_is_written_to_moves_to_the_top_and_stands_there_once() {
+        let mut catalogue = Catalogue::default();
+        catalogue.replace(Home::Stored, vec![card("a", 1), card("b", 2)]);
+        assert!(matches!(catalogue.put(card("a", 3)), Some(News::Updated(_))));
+        assert_eq!(catalogue.put(card("a", 3)), None);
+        let ids = |catalogue: &Catalogue| -> Vec<String> {
+            catalogue.after(None).map(|(_, card)| card.session_id.clone()).collect()
+        };
+        assert_eq!(ids(&catalogue), ["a", "b"]);
+        let news = catalogue.replace(Home::Stored, vec![card("b", 2)]);
+        assert_eq!(news, [News::Removed(Key { home: Home::Stored, id: "a".into() })]);
+        assert_eq!(ids(&catalogue), ["b"]);
+    }
+}

@@ -1,0 +1,161 @@
+//! Who may come in: the token, codes that are good for one minute and one use, and the cookies they are changed for.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use crate::error::{Error, Result};
+use crate::private_file;
+
+/// How long a code is good for.
+const CODE: Duration = Duration::from_secs(60);
+/// How long a login lasts.
+const LOGIN: SignedDuration = SignedDuration::from_hours(30 * 24);
+/// How many codes may be open, and how many logins are remembered.
+const CODES: usize = 64;
+const LOGINS: usize = 256;
+
+/// What is known of who may come in. Secrets themselves are only in the token's file.
+#[derive(Debug)]
+pub(crate) struct Credentials {
+    token: String,
+    place: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    codes: HashMap<String, Instant>,
+    /// By the hash of the cookie: when it ends.
+    logins: HashMap<String, Timestamp>,
+}
+
+impl Credentials {
+    /// Takes the token that is there, or makes one.
+    pub(crate) fn open(home: &Path) -> Result<Self> {
+        let path = home.join("token");
+        let there = fs::read_to_string(&path).ok().map(|token| token.trim().to_owned());
+        let token = there.filter(|token| token.len() == 64).unwrap_or_else(secret);
+        // Written in any case, so that its mode is right.
+        private_file::replace(&path, token.as_bytes()).map_err(Error::io("write", &path))?;
+        let place = home.join("logins.json");
+        let logins = fs::read(&place).ok().and_then(|logins| serde_json::from_slice(&logins).ok());
+        let state = State { codes: HashMap::new(), logins: logins.unwrap_or_default() };
+        Ok(Self { token, place, state: Mutex::new(state) })
+    }
+
+    /// Returns whether this is the token. Takes as long for any text of the same length.
+    pub(crate) fn is_token(&self, text: &str) -> bool {
+        bool::from(text.as_bytes().ct_eq(self.token.as_bytes()))
+    }
+
+    /// Returns whether a cookie is one that was given out.
+    pub(crate) fn is_login(&self, cookie: &str) -> bool {
+        let now = Timestamp::now();
+        // Found by its hash: how long that takes tells nothing of the cookie.
+        self.state().logins.get(&hash(cookie)).is_some_and(|ends| *ends > now)
+    }
+
+    /// Makes a code that can be changed for a cookie once.
+    pub(crate) fn code(&self) -> String {
+        let (code, now) = (secret(), Instant::now());
+        let mut state = self.state();
+        state.codes.retain(|_, since| now.duration_since(*since) < CODE);
+        if state.codes.len() >= CODES
+            && let Some(oldest) = state.codes.iter().min_by_key(|(_, since)| **since).map(|it| it.0.clone())
+        {
+            state.codes.remove(&oldest);
+        }
+        state.codes.insert(hash(&code), now);
+        code
+    }
+
+    /// Changes a code for a cookie.
+    pub(crate) fn exchange(&self, code: &str) -> Option<String> {
+        let mut state = self.state();
+        let since = state.codes.remove(&hash(code))?;
+        if since.elapsed() >= CODE {
+            return None;
+        }
+        let (cookie, now) = (secret(), Timestamp::now());
+        state.logins.retain(|_, ends| *ends > now);
+        if state.logins.len() >= LOGINS
+            && let Some(oldest) = state.logins.iter().min_by_key(|(_, ends)| **ends).map(|it| it.0.clone())
+        {
+            state.logins.remove(&oldest);
+        }
+        state.logins.insert(hash(&cookie), now + LOGIN);
+        self.keep(&state);
+        Some(cookie)
+    }
+
+    /// Ends a login.
+    pub(crate) fn forget(&self, cookie: &str) -> bool {
+        let mut state = self.state();
+        let was = state.logins.remove(&hash(cookie)).is_some();
+        self.keep(&state);
+        was
+    }
+
+    /// Keeps logins for the next keeper. One that is lost costs a new login.
+    fn keep(&self, state: &State) {
+        let bytes = serde_json::to_vec(&state.logins).unwrap_or_default();
+        if let Err(error) = private_file::replace(&self.place, &bytes) {
+            tracing::warn!(%error, "logins are not kept for the next start");
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns 256 random bits.
+pub(crate) fn secret() -> String {
+    let mut bytes = [0; 32];
+    if getrandom::fill(&mut bytes).is_err() {
+        unreachable!("the system gives random bytes, or nothing here is safe");
+    }
+    hex(&bytes)
+}
+
+pub(crate) fn hash(text: &str) -> String {
+    hex(&Sha256::digest(text))
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_good_for_one_use() {
+        let home = tempfile::tempdir().unwrap();
+        let credentials = Credentials::open(home.path()).unwrap();
+        let code = credentials.code();
+        let cookie = credentials.exchange(&code).unwrap();
+        assert!(credentials.is_login(&cookie) && !credentials.is_login(&code));
+        assert_eq!(credentials.exchange(&code), None);
+    }
+
+    #[test]
+    fn a_login_outlives_the_keeper_and_ends_with_a_logout() {
+        let home = tempfile::tempdir().unwrap();
+        let first = Credentials::open(home.path()).unwrap();
+        let cookie = first.exchange(&first.code()).unwrap();
+        let second = Credentials::open(home.path()).unwrap();
+        assert!(second.is_login(&cookie) && second.is_token(&first.token));
+        assert!(second.forget(&cookie) && !second.is_login(&cookie));
+        let kept = fs::read_to_string(home.path().join("logins.json")).unwrap();
+        assert!(!kept.contains(&cookie));
+    }
+}

@@ -1,0 +1,192 @@
+//! What the rest of the keeper asks of the sessions that it drives.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::card::{Home, SessionCard, SessionHealth, SessionState};
+use crate::catalogue::{Key, Known};
+use crate::drive::Begin;
+use crate::item::MessageItem;
+use crate::keeper::{Keeper, over};
+use crate::merge::Arrival;
+use crate::problem::Problem;
+use crate::topic::Interest;
+
+/// How often idle agents are looked for.
+const ROUND: Duration = Duration::from_secs(10);
+const MISSING: &str = "Claude Code is not installed: `npm install -g @anthropic-ai/claude-code` installs it";
+
+impl Keeper {
+    /// Tells of a message that is on disk.
+    pub(crate) fn line(&self, session: &str, item: MessageItem) {
+        match self.drivers.get(session).filter(|_| item.agent_id.is_none()) {
+            Some(driver) => driver.take(self, Arrival::Disk(item)),
+            None => self.hub.publish(session, "message.upsert", item.small()),
+        }
+    }
+
+    /// Returns what only the stream knows of a session so far.
+    pub(crate) fn provisional(&self, session: &str) -> Vec<MessageItem> {
+        self.drivers.get(session).map(|driver| driver.provisional()).unwrap_or_default()
+    }
+
+    /// Returns messages that are just being said, for somebody who has missed their beginning.
+    pub(crate) fn partials(&self, interest: &Interest) -> Vec<bytes::Bytes> {
+        let partials = self.drivers.list().into_iter().filter_map(|driver| {
+            let session = driver.begin().session;
+            let topic = format!("session:{session}");
+            let partial = driver.partial().filter(|_| interest.has(&topic))?;
+            Some(self.hub.word("message.partial", json!({ "topic": topic, "data": partial })))
+        });
+        partials.collect()
+    }
+
+    /// Returns the processes of driven agents, and those that guard them.
+    pub(crate) fn driven(&self) -> Vec<u32> {
+        self.drivers.list().iter().flat_map(|driver| driver.pids()).collect()
+    }
+
+    /// Refuses what must not happen to a session that is being driven.
+    pub(crate) fn refuse_while_driven(&self, key: &Key) -> Result<(), Problem> {
+        let driver = self.drivers.get(&key.id).filter(|_| key.home == Home::Native);
+        match driver.is_some_and(|driver| driver.is_running()) {
+            false => Ok(()),
+            true => Err(Problem::conflict("in-use", "this keeper drives the session")
+                .hint("interrupt it, or release its lease first")
+                .retryable()),
+        }
+    }
+
+    /// Returns the agent's program, its version, and what is missing.
+    pub(crate) async fn agent_info(&self) -> (Option<String>, Option<String>, Option<String>) {
+        match &self.settings.agent {
+            Some(agent) => (Some(agent.program.display().to_string()), self.agent_version().await, None),
+            None => (None, None, Some(MISSING.to_owned())),
+        }
+    }
+
+    /// Says why nothing can be sent, and how to get what is missing.
+    pub(crate) fn nothing_to_drive_with(&self) -> Problem {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-agent")
+            .detail("this keeper only reads: Claude Code was not found when it was started")
+            .hint("`npm install -g @anthropic-ai/claude-code`, then start the keeper again; `--claude-bin PATH` names one")
+    }
+
+    /// Returns a native session's transcript, once there is one.
+    pub(crate) fn transcript_of(&self, session: &str) -> Option<PathBuf> {
+        let known = self.catalogue().find(Some(Home::Native), session).and_then(|known| known.native.clone());
+        let path = match known {
+            Some(session) => session.path.clone(),
+            // It may be so new that nobody has seen it yet.
+            None => self.native.as_ref()?.folder.find(session).ok()?,
+        };
+        self.open_native(&path).is_ok().then_some(path)
+    }
+
+    /// Moves a transcript without a single message to the trash. An agent that died before it wrote anything down leaves
+    /// one, and Claude Code will neither resume it nor begin the session anew as long as it is there.
+    pub(crate) fn put_away_empty(&self, session: &str) -> bool {
+        let is_empty = || {
+            let path = self.transcript_of(session)?;
+            let file = self.open_native(&path).ok()?;
+            let transcript = rethread_transcripts::Transcript::of(file, path).ok()?;
+            Some(transcript.all().messages().is_empty())
+        };
+        let Some(native) = self.native.as_ref().filter(|_| is_empty() == Some(true)) else { return false };
+        let deleted = native.folder.delete(session, &self.settings.trash);
+        self.audit.write("put-away-empty", "keeper", json!({ "session": session }));
+        deleted
+            .inspect_err(|error| tracing::warn!(%error, session, "an empty transcript is in the way"))
+            .is_ok()
+    }
+
+    /// Lists a session that has no transcript yet.
+    pub(crate) fn add_pending(&self, begin: &Begin) {
+        let cwd = begin.cwd.display().to_string();
+        let card = SessionCard {
+            session_id: begin.session.clone(),
+            home: Home::Native,
+            cwd: Some(cwd.clone()),
+            project: Some(cwd),
+            name: begin.name.clone(),
+            first_prompt: None,
+            message_count: Some(0),
+            created_at: Some(Timestamp::now()),
+            updated_at: Timestamp::now(),
+            git_branch: None,
+            model: begin.model.clone(),
+            tags: Vec::new(),
+            archived: false,
+            state: SessionState::Pending,
+            health: SessionHealth::ok(),
+            parent: None,
+            forks: Vec::new(),
+            subagents: 0,
+            size: None,
+            driver_pid: None,
+        };
+        let news = self.catalogue_mut().put(Known::stored(card));
+        self.tell(news);
+    }
+
+    /// Gives up a session that never began.
+    pub(crate) fn drop_pending(&self, session: &str) {
+        self.drivers.remove(session);
+        let key = Key { home: Home::Native, id: session.to_owned() };
+        let news = self.catalogue_mut().remove(&key);
+        self.tell(news);
+    }
+
+    /// Tells a session that it was forked.
+    pub(crate) fn note_fork(&self, session: &str, fork: &str) {
+        let known = self.catalogue().find(Some(Home::Native), session).cloned();
+        let Some((mut known, native)) = known.and_then(|known| Some((known.clone(), known.native?))) else {
+            return;
+        };
+        let mut session = (*native).clone();
+        session.forks.push(fork.to_owned());
+        Arc::make_mut(&mut known.card).forks.clone_from(&session.forks);
+        known.native = Some(Arc::new(session));
+        let news = self.catalogue_mut().put(known);
+        self.tell(news);
+    }
+
+    /// Ends agents that nobody has asked for anything for a while, until the keeper ends.
+    pub(crate) async fn end_idle(self: Arc<Self>) {
+        let mut ending = self.ending.subscribe();
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(ROUND.min(self.settings.idle)) => {}
+                () = over(&mut ending) => return,
+            }
+            for driver in self.drivers.list() {
+                driver.end_if_idle(&self, self.settings.idle).await;
+            }
+        }
+    }
+
+    /// Ends everything that was begun.
+    pub(crate) async fn finish(self: &Arc<Self>) {
+        for driver in self.drivers.list() {
+            driver.end(self).await;
+        }
+    }
+
+    /// Remembers what a look at the whole of a session found.
+    pub(crate) fn note_health(&self, known: &Known, health: &SessionHealth) {
+        if known.card.health == *health {
+            return;
+        }
+        let mut fresh = known.clone();
+        Arc::make_mut(&mut fresh.card).health = health.clone();
+        let news = self.catalogue_mut().put(fresh);
+        let data = json!({ "session_id": known.card.session_id, "health": health });
+        self.hub.publish(&known.card.session_id, "health.changed", data);
+        self.tell(news);
+    }
+}

@@ -1,0 +1,187 @@
+//! What happens in Claude Code's folder, told to everybody: new lines at once, what lists show a moment later.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rethread_transcripts::{Change, Event, From, Means, Watch};
+use tokio::sync::Notify;
+
+use crate::card::Home;
+use crate::catalogue::Key;
+use crate::error::Result;
+use crate::item::MessageItem;
+use crate::keeper::Keeper;
+
+/// How long lists wait for more of the same.
+const SOON: Duration = Duration::from_millis(150);
+/// How often a file is looked at that may not be shown.
+const REFUSED: Duration = Duration::from_secs(1);
+/// How often processes of Claude Code's own are looked for.
+const LIVE: Duration = Duration::from_secs(2);
+
+/// What has to be looked at again.
+#[derive(Debug, Default)]
+struct Dirty {
+    paths: Mutex<HashSet<PathBuf>>,
+    notify: Notify,
+}
+
+/// Follows Claude Code's folder until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    _watch: Option<Watch>,
+    tasks: Vec<tokio::task::JoinHandle<()>>,
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+}
+
+impl Follower {
+    /// Lists all sessions, and follows what happens to them.
+    pub(crate) fn start(keeper: &Arc<Keeper>) -> Result<Self> {
+        let Some(native) = &keeper.native else { return Ok(Self { _watch: None, tasks: Vec::new() }) };
+        let dirty: Arc<Dirty> = Arc::default();
+        // Watched first and listed afterwards, so that nothing happens unseen in between.
+        let (own, noted) = (Arc::clone(keeper), Arc::clone(&dirty));
+        let mut lines = Lines { keeper: own, dirty: noted, refused: HashMap::new() };
+        let watch = Watch::all(&native.folder, From::Now, Means::Best, move |change| lines.take(change))?;
+        keeper.list_native()?;
+        let tasks = vec![
+            tokio::spawn(refresh(Arc::clone(keeper), dirty)),
+            tokio::spawn(look_for_processes(Arc::clone(keeper))),
+        ];
+        Ok(Self { _watch: Some(watch), tasks })
+    }
+}
+
+/// Where new lines go.
+struct Lines {
+    keeper: Arc<Keeper>,
+    dirty: Arc<Dirty>,
+    /// Files that may not be shown, and when they were looked at.
+    refused: HashMap<PathBuf, Instant>,
+}
+
+impl Lines {
+    fn take(&mut self, change: Change) {
+        let Change { path, event } = change;
+        let Some((session, agent)) = owner(&path) else { return };
+        let transcript = if agent.is_some() { transcript_of(&path) } else { Some(path.clone()) };
+        let Some(transcript) = transcript else { return };
+        match event {
+            Event::Removed if agent.is_none() => {
+                // One that is being driven will be there again.
+                if let Some(driver) = self.keeper.drivers.get(&session).filter(|driver| driver.is_busy()) {
+                    return self.keeper.add_pending(&driver.begin());
+                }
+                let key = Key { home: Home::Native, id: session };
+                let news = self.keeper.catalogue_mut().remove(&key);
+                self.keeper.tell(news);
+            }
+            Event::Removed => {}
+            Event::Restarted => self.soon(transcript),
+            Event::Added { span, raw } => {
+                if !self.is_shown(&transcript) {
+                    return;
+                }
+                if let Some(mut item) = MessageItem::of_line(&raw, span) {
+                    item.agent_id = agent.or(item.agent_id);
+                    self.keeper.line(&session, item);
+                }
+                self.soon(transcript);
+            }
+        }
+    }
+
+    /// Returns whether a session may be shown; one that is new is looked at.
+    fn is_shown(&mut self, transcript: &Path) -> bool {
+        if self.keeper.catalogue().at(transcript).is_some() {
+            return true;
+        }
+        let now = Instant::now();
+        if self.refused.get(transcript).is_some_and(|at| now.duration_since(*at) < REFUSED) {
+            return false;
+        }
+        match self.keeper.look_at(transcript) {
+            Some(news) => {
+                self.refused.remove(transcript);
+                self.keeper.tell(news);
+                true
+            }
+            None => {
+                self.refused.insert(transcript.to_owned(), now);
+                false
+            }
+        }
+    }
+
+    fn soon(&self, path: PathBuf) {
+        self.dirty.paths.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
+        self.dirty.notify.notify_one();
+    }
+}
+
+/// Looks again at what was written to.
+async fn refresh(keeper: Arc<Keeper>, dirty: Arc<Dirty>) {
+    loop {
+        dirty.notify.notified().await;
+        tokio::time::sleep(SOON).await;
+        let paths = std::mem::take(&mut *dirty.paths.lock().unwrap_or_else(PoisonError::into_inner));
+        let own = Arc::clone(&keeper);
+        let looked = tokio::task::spawn_blocking(move || {
+            for path in paths {
+                own.tell(own.look_at(&path).into_iter().flatten());
+            }
+        });
+        if let Err(error) = looked.await {
+            tracing::error!(%error, "looking at sessions again failed");
+        }
+    }
+}
+
+/// Sees processes of Claude Code's own come and go.
+async fn look_for_processes(keeper: Arc<Keeper>) {
+    let mut before: HashMap<String, (u32, Option<String>)> = HashMap::new();
+    let mut every = tokio::time::interval(LIVE);
+    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        every.tick().await;
+        let Some(native) = &keeper.native else { return };
+        let live = native.folder.live();
+        let now: HashMap<String, (u32, Option<String>)> =
+            live.into_iter().map(|live| (live.session, (live.pid, live.status))).collect();
+        let changed = now.iter().filter(|(id, it)| before.get(*id) != Some(it)).map(|(id, _)| id);
+        let gone = before.keys().filter(|id| !now.contains_key(*id));
+        let paths: Vec<PathBuf> = {
+            let catalogue = keeper.catalogue();
+            let find = |id: &String| catalogue.find(Some(Home::Native), id).and_then(|it| it.native.clone());
+            changed.chain(gone).filter_map(find).map(|session| session.path.clone()).collect()
+        };
+        for path in paths {
+            keeper.tell(keeper.look_at(&path).into_iter().flatten());
+        }
+        before = now;
+    }
+}
+
+/// Returns the session that a transcript belongs to, and the subagent whose it is.
+fn owner(path: &Path) -> Option<(String, Option<String>)> {
+    let stem = path.file_stem()?.to_str()?;
+    match stem.strip_prefix("agent-") {
+        Some(agent) => {
+            let folder = path.parent().filter(|it| it.file_name().is_some_and(|name| name == "subagents"))?;
+            Some((folder.parent()?.file_name()?.to_str()?.to_owned(), Some(agent.to_owned())))
+        }
+        None => Some((stem.to_owned(), None)),
+    }
+}
+
+/// Returns the transcript of the session that a subagent's belongs to.
+fn transcript_of(path: &Path) -> Option<PathBuf> {
+    Some(path.parent()?.parent()?.with_extension("jsonl"))
+}

@@ -1,0 +1,304 @@
+//! Everything that happened, in order, for everybody who wants to know: one ring, encoded once.
+//!
+//! Nobody has a queue of their own. A client remembers how far it has come, so that one who never reads costs nothing;
+//! when the ring has gone on without it, it is told to read anew.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde::Serialize;
+use tokio::sync::watch;
+
+use crate::defect::Defect;
+use crate::metrics::Metrics;
+use crate::topic::{Interest, Subject};
+
+/// How many numbered events are kept, and how many bytes they may have.
+const EVENTS: usize = 16_384;
+const BYTES: usize = 32 << 20;
+/// How many events are kept that are of the moment only.
+const EPHEMERAL: usize = 2_048;
+
+/// The ring.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    epoch: Arc<str>,
+    ring: Mutex<Ring>,
+    /// How many events there were, of both kinds.
+    moved: watch::Sender<u64>,
+    metrics: Arc<Metrics>,
+}
+
+#[derive(Debug, Default)]
+struct Ring {
+    numbered: VecDeque<Event>,
+    ephemeral: VecDeque<Event>,
+    bytes: usize,
+    seq: u64,
+    index: u64,
+    /// The newest numbered event that is no longer here.
+    forgotten: u64,
+    forgotten_seq: u64,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    /// Its number among all events.
+    pub(crate) index: u64,
+    /// Its number among those that can be asked for again; 0 for others.
+    pub(crate) seq: u64,
+    pub(crate) subject: Subject,
+    /// The whole frame as JSON.
+    pub(crate) frame: Bytes,
+}
+
+/// How far somebody has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cursor(pub(crate) u64);
+
+/// What there is for somebody.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Frames, perhaps none.
+    Frames(Vec<Bytes>),
+    /// Some are no longer here.
+    Gap,
+}
+
+/// A frame as it goes over the wire.
+#[derive(Serialize)]
+struct Wire<'a, T> {
+    v: u8,
+    epoch: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
+    ts: Timestamp,
+    topic: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    data: T,
+}
+
+impl Hub {
+    pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
+        let epoch = uuid::Uuid::new_v4().simple().to_string();
+        Self { epoch: epoch.into(), ring: Mutex::default(), moved: watch::Sender::new(0), metrics }
+    }
+
+    /// Returns the name of this keeper's life.
+    pub(crate) fn epoch(&self) -> &str {
+        &self.epoch
+    }
+
+    /// Returns the number of the last event.
+    pub(crate) fn seq(&self) -> u64 {
+        self.ring().seq
+    }
+
+    /// Returns where somebody begins who only wants what comes.
+    pub(crate) fn now(&self) -> (Cursor, u64) {
+        let ring = self.ring();
+        (Cursor(ring.index), ring.seq)
+    }
+
+    /// Returns where somebody goes on who has seen everything up to a number; `None` if that is no longer known.
+    pub(crate) fn after(&self, epoch: &str, seq: u64) -> Option<Cursor> {
+        let ring = self.ring();
+        if epoch != &*self.epoch || seq > ring.seq || seq < ring.forgotten_seq {
+            return None;
+        }
+        let at = ring.numbered.partition_point(|event| event.seq <= seq);
+        // Just before the first one that is new.
+        Some(Cursor(ring.numbered.get(at).map_or(ring.index, |event| event.index - 1)))
+    }
+
+    /// Returns the number of the last event up to a place.
+    pub(crate) fn seq_at(&self, cursor: Cursor) -> u64 {
+        let ring = self.ring();
+        let at = ring.numbered.partition_point(|event| event.index <= cursor.0);
+        at.checked_sub(1).and_then(|at| ring.numbered.get(at)).map_or(ring.forgotten_seq, |event| event.seq)
+    }
+
+    /// Tells when there is something new.
+    pub(crate) fn listen(&self) -> watch::Receiver<u64> {
+        self.moved.subscribe()
+    }
+
+    /// Publishes an event that can be asked for again.
+    pub(crate) fn publish(&self, session: &str, kind: &'static str, data: impl Serialize) {
+        self.put(session, kind, data, true);
+    }
+
+    /// Publishes an event of the moment.
+    pub(crate) fn whisper(&self, session: &str, kind: &'static str, data: impl Serialize) {
+        self.put(session, kind, data, false);
+    }
+
+    fn put(&self, session: &str, kind: &'static str, data: impl Serialize, is_numbered: bool) {
+        // Most of the work is done before anybody has to wait for the ring.
+        let data = serde_json::value::to_raw_value(&data).unwrap_or_default();
+        let (subject, ts) = (Subject::new(session, kind), Timestamp::now());
+        let mut ring = self.ring();
+        ring.index += 1;
+        ring.seq += u64::from(is_numbered);
+        let (index, seq) = (ring.index, ring.seq);
+        let wire = Wire {
+            v: 1,
+            epoch: &self.epoch,
+            seq: is_numbered.then_some(seq),
+            ts,
+            topic: subject.topic(),
+            kind,
+            data,
+        };
+        let frame = Bytes::from(serde_json::to_vec(&wire).unwrap_or_default());
+        let event = Event { index, seq: if is_numbered { seq } else { 0 }, subject, frame };
+        ring.push(event);
+        drop(ring);
+        self.metrics.events.add(1);
+        self.moved.send_replace(index);
+    }
+
+    /// Takes what there is for somebody, up to about so many bytes, and moves their cursor on.
+    pub(crate) fn take(&self, cursor: &mut Cursor, interest: &Interest, bytes: usize) -> Taken {
+        let ring = self.ring();
+        if ring.forgotten > cursor.0 && !Defect::SkipTheGap.is_on() {
+            return Taken::Gap;
+        }
+        let (mut frames, mut taken) = (Vec::new(), 0);
+        for event in ring.since(cursor.0) {
+            if taken >= bytes {
+                break;
+            }
+            cursor.0 = event.index;
+            if interest.wants(&event.subject) {
+                taken += event.frame.len();
+                frames.push(event.frame.clone());
+            }
+        }
+        Taken::Frames(frames)
+    }
+
+    /// Returns the numbered events of an interest between two places: what a new subscription has to catch up with.
+    pub(crate) fn between(&self, from: Cursor, to: Cursor, interest: &Interest) -> Taken {
+        let ring = self.ring();
+        if ring.forgotten > from.0 {
+            return Taken::Gap;
+        }
+        let events = ring.since(from.0).take_while(|event| event.index <= to.0);
+        let wanted = events.filter(|event| event.seq > 0 && interest.wants(&event.subject));
+        Taken::Frames(wanted.map(|event| event.frame.clone()).collect())
+    }
+
+    /// Returns a frame that is no event: an answer to one client.
+    pub(crate) fn word(&self, kind: &str, mut data: serde_json::Value) -> Bytes {
+        if let Some(members) = data.as_object_mut() {
+            members.insert("v".into(), 1.into());
+            members.insert("type".into(), kind.into());
+            members.insert("epoch".into(), (*self.epoch).into());
+            members.insert("ts".into(), Timestamp::now().to_string().into());
+        }
+        Bytes::from(data.to_string())
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ring {
+    fn push(&mut self, event: Event) {
+        if event.seq == 0 {
+            self.ephemeral.push_back(event);
+            if self.ephemeral.len() > EPHEMERAL {
+                self.ephemeral.pop_front();
+            }
+            return;
+        }
+        self.bytes += event.frame.len();
+        self.numbered.push_back(event);
+        while self.numbered.len() > EVENTS || self.bytes > BYTES && self.numbered.len() > 1 {
+            if let Some(oldest) = self.numbered.pop_front() {
+                self.bytes -= oldest.frame.len();
+                (self.forgotten, self.forgotten_seq) = (oldest.index, oldest.seq);
+            }
+        }
+    }
+
+    /// Returns events of both kinds after a place, in order.
+    fn since(&self, index: u64) -> impl Iterator<Item = &Event> {
+        let from = |events: &VecDeque<Event>| events.partition_point(|event| event.index <= index);
+        let mut numbered = self.numbered.range(from(&self.numbered)..).peekable();
+        let mut ephemeral = self.ephemeral.range(from(&self.ephemeral)..).peekable();
+        std::iter::from_fn(move || match (numbered.peek(), ephemeral.peek()) {
+            (Some(one), Some(other)) if one.index < other.index => numbered.next(),
+            (_, Some(_)) => ephemeral.next(),
+            (_, None) => numbered.next(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hub() -> Hub {
+        Hub::new(Arc::default())
+    }
+
+    fn seqs(taken: Taken) -> Vec<Option<u64>> {
+        let Taken::Frames(frames) = taken else { panic!("a gap") };
+        let seq = |frame: &Bytes| serde_json::from_slice::<serde_json::Value>(frame).unwrap()["seq"].as_u64();
+        frames.iter().map(seq).collect()
+    }
+
+    #[test]
+    fn each_event_is_taken_once_in_order_from_wherever_one_goes_on() {
+        let hub = hub();
+        for number in 1..=20 {
+            match number % 3 {
+                0 => hub.whisper("s", "message.delta", number),
+                _ => hub.publish("s", "message.upsert", number),
+            }
+        }
+        let interest = Interest::of(["session:s"]);
+        for seen in 0..=hub.seq() {
+            let mut cursor = hub.after(hub.epoch(), seen).unwrap();
+            let taken = seqs(hub.take(&mut cursor, &interest, usize::MAX));
+            let numbered: Vec<u64> = taken.into_iter().flatten().collect();
+            assert_eq!(numbered, (seen + 1..=hub.seq()).collect::<Vec<_>>());
+            assert_eq!(hub.take(&mut cursor, &interest, usize::MAX), Taken::Frames(Vec::new()));
+        }
+        assert_eq!(hub.after("another life", 1), None);
+        assert_eq!(hub.after(hub.epoch(), hub.seq() + 1), None);
+    }
+
+    #[test]
+    fn whoever_is_too_slow_meets_a_gap_and_the_ring_stays_small() {
+        let hub = hub();
+        let (mut slow, seq) = hub.now();
+        let large = "x".repeat(1 << 20);
+        for _ in 0..100 {
+            hub.publish("s", "message.upsert", &large);
+        }
+        assert!(hub.ring().bytes <= BYTES);
+        assert_eq!(hub.take(&mut slow, &Interest::of(["all"]), usize::MAX), Taken::Gap);
+        assert_eq!(hub.after(hub.epoch(), seq), None);
+    }
+
+    #[test]
+    fn deltas_are_forgotten_first_and_leave_no_gap() {
+        let hub = hub();
+        let (mut cursor, _) = hub.now();
+        hub.publish("s", "turn.started", 0);
+        for number in 0..2 * EPHEMERAL {
+            hub.whisper("s", "message.delta", number);
+        }
+        hub.publish("s", "turn.completed", 0);
+        let taken = seqs(hub.take(&mut cursor, &Interest::of(["session:s"]), usize::MAX));
+        assert_eq!((taken.len(), taken[0], taken[taken.len() - 1]), (EPHEMERAL + 2, Some(1), Some(2)));
+    }
+}

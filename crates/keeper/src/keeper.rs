@@ -1,0 +1,277 @@
+//! What all parts of a keeper share.
+
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use jiff::Timestamp;
+use rethread_store::{Filter, Show, Store};
+use rethread_transcripts::{ClaudeFolder, Links, ListOptions};
+use tokio::sync::watch;
+
+use crate::attention::Attentions;
+use crate::audit::Audit;
+use crate::card::{Home, SessionCard};
+use crate::catalogue::{Catalogue, Known, News};
+use crate::claude_files::ClaudeFiles;
+use crate::credentials::{Credentials, hash};
+use crate::defect::Defect;
+use crate::drive::Drivers;
+use crate::error::{Error, Result};
+use crate::failures::Failures;
+use crate::hosts::Hosts;
+use crate::hub::Hub;
+use crate::metrics::Metrics;
+use crate::roots::Roots;
+use crate::settings::Settings;
+
+/// A mark on sessions of the store that only hold what the keeper adds to a native one.
+pub const COMPANION: &str = "companion";
+
+/// The keeper.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    pub(crate) settings: Settings,
+    pub(crate) address: SocketAddr,
+    pub(crate) started_at: Timestamp,
+    pub(crate) credentials: Credentials,
+    pub(crate) failures: Failures,
+    /// Refusals that were written down lately: guessing must not fill the disk.
+    pub(crate) refusals: Failures,
+    pub(crate) audit: Audit,
+    pub(crate) hosts: Hosts,
+    pub(crate) roots: Roots,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) hub: Hub,
+    pub(crate) native: Option<Native>,
+    catalogue: RwLock<Catalogue>,
+    /// When the stored sessions were listed last.
+    stored_at: Mutex<Option<std::time::Instant>>,
+    /// True once the keeper is to end.
+    pub(crate) ending: watch::Sender<bool>,
+    pub(crate) drivers: Drivers,
+    pub(crate) attention: Attentions,
+    /// Sessions that somebody decided to drive though another program does.
+    taken_over: Mutex<HashSet<String>>,
+    /// Sessions that were begun, by the key of whoever asked: the same key twice is one session.
+    begun: Mutex<HashMap<String, String>>,
+    agent_version: tokio::sync::OnceCell<Option<String>>,
+}
+
+/// Claude Code's folder.
+#[derive(Debug)]
+pub(crate) struct Native {
+    pub(crate) folder: ClaudeFolder,
+    pub(crate) files: ClaudeFiles,
+}
+
+/// How old a listing of the store may be that is shown.
+const STORED: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// Waits until the keeper is to end.
+pub(crate) async fn over(ending: &mut watch::Receiver<bool>) {
+    // Nobody to say so is over too.
+    let _ = ending.wait_for(|ending| *ending).await;
+}
+
+impl Keeper {
+    pub(crate) fn new(settings: Settings, address: SocketAddr) -> Result<Self> {
+        let home = &settings.home;
+        let metrics: Arc<Metrics> = Arc::default();
+        let native = settings.claude_folder.as_ref().map(|folder| {
+            let folder = ClaudeFolder::new(folder);
+            Native { files: ClaudeFiles::new(folder.projects()), folder }
+        });
+        let (attention, lost) = Attentions::open(home)?;
+        let keeper = Self {
+            address,
+            started_at: Timestamp::now(),
+            credentials: Credentials::open(home)?,
+            failures: Failures::default(),
+            refusals: Failures::default(),
+            audit: Audit::open(home)?,
+            hosts: Hosts::new(address, &settings.allowed_hosts),
+            roots: Roots::new(&settings.allowed_roots)?,
+            hub: Hub::new(Arc::clone(&metrics)),
+            metrics,
+            native,
+            catalogue: RwLock::default(),
+            stored_at: Mutex::default(),
+            ending: watch::Sender::new(false),
+            drivers: Drivers::default(),
+            attention,
+            taken_over: Mutex::default(),
+            begun: Mutex::default(),
+            agent_version: tokio::sync::OnceCell::new(),
+            settings,
+        };
+        for attention in lost {
+            keeper.hub.publish(&attention.shown.session_id, "attention.lost", &attention);
+        }
+        Ok(keeper)
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.settings.store
+    }
+
+    /// Returns the name of our cookie: browsers keep those of all ports of a host together.
+    pub(crate) fn cookie_name(&self) -> String {
+        format!("rethread-{}", self.address.port())
+    }
+
+    pub(crate) fn catalogue(&self) -> RwLockReadGuard<'_, Catalogue> {
+        self.catalogue.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn catalogue_mut(&self) -> RwLockWriteGuard<'_, Catalogue> {
+        self.catalogue.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells everybody what changed in the list.
+    pub(crate) fn tell(&self, news: impl IntoIterator<Item = News>) {
+        for news in news {
+            match news {
+                News::Created(card) => self.hub.publish(&card.session_id, "session.created", &*card),
+                News::Updated(card) => self.hub.publish(&card.session_id, "session.updated", &*card),
+                News::Removed(key) => {
+                    let data = serde_json::json!({ "session_id": key.id, "home": key.home });
+                    self.hub.publish(&key.id, "session.removed", data);
+                }
+            }
+        }
+    }
+
+    /// Returns whether sessions of a directory may be seen.
+    pub(crate) fn admits(&self, cwd: Option<&Path>) -> bool {
+        self.roots.admit(cwd) || Defect::ForgetTheRoots.is_on()
+    }
+
+    /// Lists Claude Code's sessions anew.
+    pub(crate) fn list_native(&self) -> Result<Vec<News>> {
+        let Some(native) = &self.native else { return Ok(Vec::new()) };
+        let links = if Defect::FollowLinks.is_on() { Links::Follow } else { Links::Refuse };
+        let plain = ListOptions::default().links(links);
+        // A cache that cannot be written is no reason not to answer.
+        let listing = match native.folder.list(&plain.clone().index(self.cache("sessions"))) {
+            Ok(listing) => listing,
+            Err(_) => native.folder.list(&plain)?,
+        };
+        let admitted = listing.sessions.into_iter().filter(|session| self.admits(session.cwd.as_deref()));
+        let admitted = admitted.map(|session| self.without_us(session));
+        Ok(self.catalogue_mut().replace(Home::Native, admitted.map(Known::native).collect()))
+    }
+
+    /// Looks at one session of Claude Code's again, which may be new.
+    pub(crate) fn look_at(&self, path: &Path) -> Option<Vec<News>> {
+        let native = self.native.as_ref()?;
+        let known = {
+            let catalogue = self.catalogue();
+            catalogue
+                .at(path)
+                .and_then(|id| catalogue.find(Some(Home::Native), id))
+                .and_then(|it| it.native.clone())
+        };
+        let links = if Defect::FollowLinks.is_on() { Links::Follow } else { Links::Refuse };
+        let looked = match known {
+            Some(session) => native.folder.again(&session, links),
+            None => native.folder.look(path, links),
+        };
+        let session = looked.ok().filter(|session| self.admits(session.cwd.as_deref()))?;
+        let session = self.without_us(session);
+        Some(self.catalogue_mut().put(Known::native(session)).into_iter().collect())
+    }
+
+    /// Lists the stored sessions anew, unless that was done just now.
+    pub(crate) async fn list_stored(&self) -> Result<()> {
+        {
+            let mut at = self.stored_at.lock().unwrap_or_else(PoisonError::into_inner);
+            if at.is_some_and(|at| at.elapsed() < STORED) {
+                return Ok(());
+            }
+            *at = Some(std::time::Instant::now());
+        }
+        let mut filter = Filter::default();
+        (filter.archived, filter.children) = (Show::Also, Show::Hide);
+        let listing = self.store().list(&filter).await?;
+        let is_companion = |card: &rethread_store::Metadata| card.extra.contains_key(COMPANION);
+        let cards = listing.sessions.iter().filter(|metadata| !is_companion(metadata)).map(SessionCard::from);
+        let readable = cards.filter(|card| self.admits(card.cwd.as_deref().map(Path::new)));
+        let all = readable.map(Known::stored).collect();
+        let news = self.catalogue_mut().replace(Home::Stored, all);
+        self.tell(news);
+        Ok(())
+    }
+
+    /// Has the next list look at the store in any case.
+    pub(crate) fn forget_stored(&self) {
+        *self.stored_at.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Returns where to keep what was learnt.
+    pub(crate) fn cache(&self, name: &str) -> PathBuf {
+        let folder = self.settings.claude_folder.as_deref().unwrap_or(Path::new(""));
+        self.settings.cache.join(format!("{}-{name}", &hash(&folder.to_string_lossy())[..16]))
+    }
+
+    /// Opens a native session's transcript, and only that.
+    pub(crate) fn open_native(&self, path: &Path) -> Result<std::fs::File> {
+        let native = self.native.as_ref().ok_or(Error::NotRunning)?;
+        native.files.open(path).map_err(Error::io("open", path))
+    }
+}
+
+impl Keeper {
+    /// Returns the id for a new session, and whether it is new: the same key twice gives the same one.
+    pub(crate) fn id_for(&self, key: Option<String>) -> (String, bool) {
+        let fresh = uuid::Uuid::new_v4().to_string();
+        let Some(key) = key else { return (fresh, true) };
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        match begun.get(&key) {
+            Some(known) => (known.clone(), false),
+            None => {
+                begun.insert(key, fresh.clone());
+                (fresh, true)
+            }
+        }
+    }
+
+    /// Returns whether somebody decided to drive a session though another program does.
+    pub(crate) fn was_taken_over(&self, id: &str) -> bool {
+        self.taken_over.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+    }
+
+    pub(crate) fn note_take_over(&self, id: &str) {
+        self.taken_over.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
+    }
+
+    pub(crate) fn forget_take_over(&self, id: &str) {
+        self.taken_over.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+
+    /// Returns the version of the agent's program, asked once.
+    pub(crate) async fn agent_version(&self) -> Option<String> {
+        let agent = self.settings.agent.as_ref()?;
+        let ask = async || {
+            let mut command = tokio::process::Command::new(&agent.program);
+            command.arg("--version").stdin(std::process::Stdio::null()).kill_on_drop(true);
+            command.envs(agent.environment.iter().map(|(name, value)| (name, value)));
+            let output = tokio::time::timeout(std::time::Duration::from_secs(10), command.output())
+                .await
+                .ok()?
+                .ok()?;
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            said.split_whitespace().next().map(str::to_owned)
+        };
+        self.agent_version.get_or_init(ask).await.clone()
+    }
+
+    /// Takes our own agents for nobody: a session that we drive is not driven elsewhere.
+    fn without_us(&self, mut session: rethread_transcripts::Session) -> rethread_transcripts::Session {
+        if session.live.as_ref().is_some_and(|live| self.driven().contains(&live.pid)) {
+            session.live = None;
+        }
+        session
+    }
+}

@@ -1,0 +1,53 @@
+//! The keeper: one daemon for all sessions. It shows every session it can find, keeps clients up to date, and drives
+//! the user's own Claude Code CLI when it is asked to.
+//!
+//! An approval is code execution, so security comes first: [`Settings`] says where a keeper listens, and there is no
+//! switch that turns authentication off. Nothing here prints, reads the environment, or touches credentials.
+#![warn(missing_docs)]
+
+mod attention;
+mod audit;
+mod capture;
+mod card;
+mod catalogue;
+mod claude_files;
+mod client;
+mod credentials;
+mod defect;
+mod drive;
+mod driving;
+mod error;
+mod extract;
+mod failures;
+mod follow;
+mod gate;
+mod hosts;
+mod hub;
+mod item;
+mod keeper;
+mod merge;
+mod metrics;
+mod page;
+mod peer;
+mod position;
+mod private_file;
+mod problem;
+mod roots;
+mod routes;
+mod search;
+mod server;
+mod settings;
+mod stream;
+mod topic;
+
+pub use attention::{Attention, AttentionState, Shown};
+pub use audit::AuditEntry;
+pub use card::{HealthStatus, Home, SessionCard, SessionHealth, SessionState};
+pub use client::Client;
+pub use error::{Error, Result};
+pub use item::MessageItem;
+pub use keeper::COMPANION;
+pub use problem::Problem;
+pub use routes::{openapi, route_table};
+pub use server::Running;
+pub use settings::{Agent, Bypass, PORT, Settings};

@@ -1,0 +1,67 @@
+//! Which directories' sessions may be seen.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+/// Directories whose sessions may be seen; all of them if there are none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Roots(Vec<PathBuf>);
+
+impl Roots {
+    /// Takes directories, which must be there: one that is misspelt must not hide everything in silence.
+    pub(crate) fn new(roots: &[PathBuf]) -> Result<Self> {
+        let canonical = |root: &PathBuf| root.canonicalize().ok().filter(|path| path.is_dir());
+        let roots = roots.iter().map(|root| canonical(root).ok_or_else(|| Error::NoSuchRoot(root.clone())));
+        roots.collect::<Result<_>>().map(Self)
+    }
+
+    /// Returns whether a session of this directory may be seen. The directory need not be there any more.
+    pub(crate) fn admit(&self, cwd: Option<&Path>) -> bool {
+        self.0.is_empty()
+            || cwd.and_then(canonical).is_some_and(|cwd| self.0.iter().any(|root| cwd.starts_with(root)))
+    }
+
+    pub(crate) fn list(&self) -> &[PathBuf] {
+        &self.0
+    }
+}
+
+/// Resolves what is there of a path; what is not there must not climb out of it.
+fn canonical(path: &Path) -> Option<PathBuf> {
+    if !path.is_absolute() {
+        return None;
+    }
+    path.ancestors().find_map(|ancestor| {
+        let there = ancestor.canonicalize().ok()?;
+        let rest = path.strip_prefix(ancestor).ok()?;
+        let climbs = rest.components().any(|part| matches!(part, Component::ParentDir));
+        (!climbs).then(|| there.join(rest))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_are_compared_by_component_and_by_where_links_lead() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in ["work/api", "workshop", "secret"] {
+            std::fs::create_dir_all(at(name)).unwrap();
+        }
+        std::os::unix::fs::symlink(at("secret"), at("work/link")).unwrap();
+        std::os::unix::fs::symlink(at("work"), at("door")).unwrap();
+        let roots = Roots::new(&[at("door")]).unwrap();
+        for inside in ["work", "work/api", "work/gone/deep", "door/api", "work/api/../x"] {
+            assert!(roots.admit(Some(&at(inside))), "{inside}");
+        }
+        for outside in
+            ["workshop", "secret", "work/link", "work/link/gone", "work/gone/../../secret", "work/../secret"]
+        {
+            assert!(!roots.admit(Some(&at(outside))), "{outside}");
+        }
+        assert!(!roots.admit(None) && !roots.admit(Some(Path::new("work"))) && Roots::default().admit(None));
+    }
+}

@@ -1,0 +1,163 @@
+//! What this keeper is, how it is, and what was done with it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::audit::AuditEntry;
+use crate::card::{HealthStatus, SessionCard};
+use crate::extract::Asked;
+use crate::gate::{BODY, Caller};
+use crate::keeper::Keeper;
+use crate::problem::Problem;
+
+/// Says that it is alive
+#[utoipa::path(get, path = "/healthz", security(()), responses((status = 200, body = String), (status = "default", body = Problem)))]
+pub(crate) async fn healthz() -> &'static str {
+    "ok"
+}
+
+/// What this keeper is.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Info {
+    version: &'static str,
+    pid: u32,
+    #[schema(value_type = String, format = DateTime)]
+    started_at: Timestamp,
+    epoch: String,
+    seq: u64,
+    /// What it can do: `read`, `stream`, `drive`, `checkpoints`, ….
+    features: Vec<&'static str>,
+    agent: AgentInfo,
+    #[schema(value_type = Vec<String>)]
+    allowed_roots: Vec<PathBuf>,
+    claude_folder: Option<String>,
+    sessions: u64,
+    limits: LimitsInfo,
+    /// Sessions may run without asking anybody: a page shows this all the time.
+    bypass_allowed: bool,
+    /// Everything here is a demonstration.
+    demo: bool,
+}
+
+/// The program that drives sessions.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct AgentInfo {
+    program: Option<String>,
+    version: Option<String>,
+    /// Why nothing can be sent, and what to do.
+    missing: Option<String>,
+}
+
+/// How much of what is taken.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LimitsInfo {
+    body_bytes: u64,
+    page: u64,
+    heartbeat_seconds: f64,
+}
+
+/// What this keeper is and can do
+#[utoipa::path(get, path = "/info", responses((status = 200, body = Info), (status = "default", body = Problem)))]
+pub(crate) async fn info(State(keeper): State<Arc<Keeper>>) -> Json<Info> {
+    let settings = &keeper.settings;
+    let (program, version, missing) = keeper.agent_info().await;
+    let mut features = vec!["read", "search", "stream", "events"];
+    if program.is_some() {
+        features.extend(["drive", "attention", "checkpoints"]);
+    }
+    let agent = AgentInfo { program, version, missing };
+    Json(Info {
+        version: env!("CARGO_PKG_VERSION"),
+        pid: std::process::id(),
+        started_at: keeper.started_at,
+        epoch: keeper.hub.epoch().to_owned(),
+        seq: keeper.hub.seq(),
+        features,
+        agent,
+        allowed_roots: keeper.roots.list().to_vec(),
+        claude_folder: settings.claude_folder.as_ref().map(|folder| folder.display().to_string()),
+        sessions: keeper.catalogue().len() as u64,
+        limits: LimitsInfo {
+            body_bytes: BODY,
+            page: super::sessions::MOST as u64,
+            heartbeat_seconds: settings.heartbeat.as_secs_f64(),
+        },
+        bypass_allowed: settings.bypass == crate::Bypass::Allowed,
+        demo: settings.demo,
+    })
+}
+
+#[derive(Deserialize, IntoParams)]
+pub(crate) struct AuditQuery {
+    /// How many at most.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+/// Lines of the audit log.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct AuditPage {
+    items: Vec<AuditEntry>,
+}
+
+/// What was done and refused, the newest first
+#[utoipa::path(get, path = "/audit", params(AuditQuery), responses((status = 200, body = AuditPage), (status = "default", body = Problem)))]
+pub(crate) async fn audit(
+    State(keeper): State<Arc<Keeper>>,
+    Asked(query): Asked<AuditQuery>,
+) -> Result<Json<AuditPage>, Problem> {
+    let limit = query.limit.unwrap_or(100).clamp(1, 1000) as usize;
+    let items = keeper.audit.newest(limit).map_err(|error| Problem::failed(&error))?;
+    Ok(Json(AuditPage { items }))
+}
+
+/// What is damaged or surprising.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Doctor {
+    sessions: u64,
+    /// Sessions that cannot be read, or not all of them.
+    damaged: Vec<Arc<SessionCard>>,
+    agent: AgentInfo,
+    /// Writes that fail at the moment.
+    store: Vec<String>,
+}
+
+/// Everything that is damaged or surprising
+#[utoipa::path(get, path = "/doctor", responses((status = 200, body = Doctor), (status = "default", body = Problem)))]
+pub(crate) async fn doctor(State(keeper): State<Arc<Keeper>>) -> Json<Doctor> {
+    let (program, version, missing) = keeper.agent_info().await;
+    let health = keeper.store().health();
+    let catalogue = keeper.catalogue();
+    let damaged =
+        catalogue.after(None).map(|(_, card)| card).filter(|card| card.health.status != HealthStatus::Ok);
+    Json(Doctor {
+        sessions: catalogue.len() as u64,
+        damaged: damaged.cloned().collect(),
+        agent: AgentInfo { program, version, missing },
+        store: health.failing.iter().map(|trouble| format!("{}: {}", trouble.log, trouble.error)).collect(),
+    })
+}
+
+/// Counters in Prometheus' text
+#[utoipa::path(get, path = "/metrics", responses((status = 200, body = String, content_type = "text/plain"), (status = "default", body = Problem)))]
+pub(crate) async fn metrics(State(keeper): State<Arc<Keeper>>) -> impl IntoResponse {
+    let more = [("sessions", "Sessions that are known.", keeper.catalogue().len() as u64)];
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], keeper.metrics.text(&more))
+}
+
+/// Ends the keeper
+#[utoipa::path(post, path = "/stop", responses((status = 202), (status = "default", body = Problem)))]
+pub(crate) async fn stop(State(keeper): State<Arc<Keeper>>, caller: Caller) -> StatusCode {
+    keeper.audit.write("stop", &caller.name(), json!({}));
+    keeper.ending.send_replace(true);
+    StatusCode::ACCEPTED
+}

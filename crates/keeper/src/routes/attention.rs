@@ -1,0 +1,121 @@
+//! What waits for a person, and their decisions.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::attention::{Attention, AttentionState, Undecided, Verdict};
+use crate::extract::{Asked, Body, Part};
+use crate::gate::Caller;
+use crate::keeper::Keeper;
+use crate::problem::Problem;
+
+#[derive(Deserialize, IntoParams)]
+pub(crate) struct AttentionQuery {
+    /// Only those in this state.
+    state: Option<AttentionState>,
+    /// Only those of this session.
+    session: Option<String>,
+}
+
+/// Requests, the newest first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct AttentionPage {
+    items: Vec<Attention>,
+}
+
+/// What waits for a person, and what did
+#[utoipa::path(get, path = "/attention", params(AttentionQuery), responses((status = 200, body = AttentionPage), (status = "default", body = Problem)))]
+pub(crate) async fn list(
+    State(keeper): State<Arc<Keeper>>,
+    Asked(query): Asked<AttentionQuery>,
+) -> Json<AttentionPage> {
+    let mut items = keeper.attention.list(query.state);
+    items.retain(|it| query.session.as_ref().is_none_or(|session| it.shown.session_id == *session));
+    // Of sessions that may not be seen, nothing waits here.
+    items.retain(|it| keeper.admits(it.shown.cwd.as_deref().map(std::path::Path::new)));
+    Json(AttentionPage { items })
+}
+
+/// A decision.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Decision {
+    decision: Choice,
+    /// How long an allowance holds.
+    #[serde(default)]
+    scope: Scope,
+    /// What the tool is to be called with instead.
+    #[schema(value_type = Option<Object>)]
+    updated_input: Option<Value>,
+    /// What the model is told.
+    message: Option<String>,
+    /// The digest of exactly what was shown.
+    shown_digest: String,
+}
+
+/// Yes or no.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Choice {
+    /// The tool runs.
+    Allow,
+    /// It does not.
+    Deny,
+}
+
+/// How long an allowance holds.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Scope {
+    /// For this call.
+    #[default]
+    Once,
+    /// For the rest of the session.
+    Session,
+}
+
+/// Decides about a request
+#[utoipa::path(post, path = "/attention/{id}/decision", params(("id" = String, Path)), request_body = Decision, responses((status = 200, body = Attention), (status = "default", body = Problem)))]
+pub(crate) async fn decide(
+    State(keeper): State<Arc<Keeper>>,
+    caller: Caller,
+    Part(id): Part,
+    Body(decision): Body<Decision>,
+) -> Result<Json<Attention>, Problem> {
+    let seen = keeper.attention.list(None).into_iter().find(|it| it.shown.id == id);
+    if !seen.is_some_and(|it| keeper.admits(it.shown.cwd.as_deref().map(std::path::Path::new))) {
+        return Err(Problem::not_found("request"));
+    }
+    let Decision { decision, scope, updated_input, message, shown_digest } = decision;
+    let verdict = match decision {
+        Choice::Allow => Verdict::Allow { updated_input, for_session: scope == Scope::Session },
+        Choice::Deny => Verdict::Deny { message },
+    };
+    let by = caller.name();
+    let (own, digest, who) = (Arc::clone(&keeper), shown_digest, by.clone());
+    let decided = tokio::task::spawn_blocking(move || own.attention.decide(&id, &digest, verdict, &who));
+    let decided = decided.await.map_err(|error| Problem::failed(&error))?;
+    let attention = decided.map_err(|undecided| match undecided {
+        Undecided::Unknown => Problem::not_found("request"),
+        Undecided::Failed(error) => Problem::failed(&error),
+        Undecided::Changed(attention) => {
+            Problem::conflict("not-what-was-shown", "the request is another than the one that was shown")
+                .hint("look at it again")
+                .with("attention", attention)
+        }
+        Undecided::Over(attention) => {
+            Problem::conflict("already-decided", "the request is over").with("attention", attention)
+        }
+    })?;
+    let (session, outcome) = (attention.shown.session_id.clone(), attention.outcome());
+    keeper.audit.write("decision", &by, json!({
+        "request": attention.shown.id, "session": session, "state": attention.state, "digest": attention.digest,
+    }));
+    keeper.hub.publish(&session, "attention.decided", outcome);
+    Ok(Json(attention))
+}

@@ -1,0 +1,345 @@
+//! Beginning sessions and driving them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use rethread_store::Claim;
+use rethread_transcripts::NativeFork;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::sessions::{find, find_fresh};
+use crate::Bypass;
+use crate::card::{Home, SessionCard};
+use crate::catalogue::Known;
+use crate::drive::{Begin, Driver, Mode, Part, Turn};
+use crate::extract::{Body, SessionName};
+use crate::gate::Caller;
+use crate::keeper::Keeper;
+use crate::problem::Problem;
+
+/// A session to begin.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewSession {
+    /// Where it works.
+    cwd: PathBufText,
+    /// What is said first.
+    prompt: Option<String>,
+    name: Option<String>,
+    /// `default`, `acceptEdits`, `plan`, `dontAsk`, or `bypassPermissions` where that is allowed.
+    permission_mode: Option<String>,
+    model: Option<String>,
+}
+
+/// A path, as text.
+#[derive(Deserialize, ToSchema)]
+#[serde(transparent)]
+#[schema(value_type = String)]
+pub(crate) struct PathBufText(PathBuf);
+
+/// Begins a session; its id is chosen here and now
+#[utoipa::path(post, path = "/sessions", request_body = NewSession, params(("idempotency-key" = Option<String>, Header)), responses((status = 201, body = SessionCard), (status = "default", body = Problem)))]
+pub(crate) async fn create(
+    State(keeper): State<Arc<Keeper>>,
+    caller: Caller,
+    headers: HeaderMap,
+    Body(new): Body<NewSession>,
+) -> Result<Response, Problem> {
+    if keeper.settings.agent.is_none() {
+        return Err(keeper.nothing_to_drive_with());
+    }
+    check_mode(&keeper, new.permission_mode.as_deref())?;
+    let PathBufText(cwd) = new.cwd;
+    let there = cwd.canonicalize().ok().filter(|cwd| cwd.is_dir());
+    // Outside of the allowed roots there is nothing, as everywhere else.
+    let cwd = there.filter(|cwd| keeper.admits(Some(cwd))).ok_or_else(|| Problem::not_found("directory"))?;
+    let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok()).map(str::to_owned);
+    let (id, is_new) = keeper.id_for(key);
+    let name = SessionName { home: Some(Home::Native), id: id.clone() };
+    if is_new {
+        let (permission_mode, model) = (new.permission_mode, new.model);
+        let begin = Begin { session: id.clone(), cwd, name: new.name, permission_mode, model };
+        keeper.add_pending(&begin);
+        let driver = keeper.drivers.get_or_begin(&id, || Driver::new(begin));
+        keeper.audit.write("create", &caller.name(), json!({ "session": id }));
+        if let Some(prompt) = new.prompt.filter(|prompt| !prompt.trim().is_empty()) {
+            let parts = vec![Part::Text { text: prompt }];
+            let turn = Turn { client_message_id: uuid::Uuid::new_v4().to_string(), parts };
+            if let Err(problem) = driver.send(&keeper, turn, Mode::Start).await {
+                keeper.drop_pending(&id);
+                return Err(problem);
+            }
+        }
+    }
+    let card = find(&keeper, &name)?.card;
+    let location = format!("/api/v1/sessions/{id}");
+    Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(card)).into_response())
+}
+
+fn check_mode(keeper: &Keeper, mode: Option<&str>) -> Result<(), Problem> {
+    match mode {
+        None | Some("default" | "acceptEdits" | "plan" | "dontAsk") => Ok(()),
+        Some("bypassPermissions") if keeper.settings.bypass == Bypass::Allowed => Ok(()),
+        Some("bypassPermissions") => Err(Problem::new(StatusCode::FORBIDDEN, "bypass-refused")
+            .detail("this keeper was not started with `--allow-bypass`")),
+        Some(_) => Err(Problem::bad_request("that is no permission mode")),
+    }
+}
+
+/// Returns the driver of a session, unless somebody else drives it.
+async fn driver(keeper: &Arc<Keeper>, name: &SessionName) -> Result<Arc<Driver>, Problem> {
+    let known = find_fresh(keeper, name).await?;
+    if known.card.home == Home::Stored {
+        return Err(Problem::bad_request("a stored session is driven after it was exported")
+            .hint("`rethread export --claude ID` makes it a session of Claude Code's own"));
+    }
+    if keeper.settings.agent.is_none() {
+        return Err(keeper.nothing_to_drive_with());
+    }
+    let id = known.card.session_id.clone();
+    if let Some(driver) = keeper.drivers.get(&id).filter(|driver| driver.is_running()) {
+        return Ok(driver);
+    }
+    if let Some(pid) = known.card.driver_pid.filter(|_| !keeper.was_taken_over(&id)) {
+        return Err(Problem::conflict("driven-elsewhere", format!("process {pid} drives this session"))
+            .hint("watch it, fork it, or take over")
+            .with("pid", pid)
+            .with("choices", ["watch", "fork", "take_over"]));
+    }
+    let begin = begin_of(keeper, &known)?;
+    Ok(keeper.drivers.get_or_begin(&id, || Driver::new(begin)))
+}
+
+fn begin_of(keeper: &Keeper, known: &Known) -> Result<Begin, Problem> {
+    let session = known.card.session_id.clone();
+    if let Some(driver) = keeper.drivers.get(&session) {
+        return Ok(driver.begin());
+    }
+    let cwd = known.card.cwd.clone().map(PathBuf::from).filter(|cwd| cwd.is_dir());
+    let cwd = cwd.ok_or_else(|| {
+        Problem::conflict("directory-gone", "the directory that this session worked in is gone")
+            .hint("make it again, or fork the session elsewhere")
+    })?;
+    Ok(Begin { session, cwd, name: None, permission_mode: None, model: None })
+}
+
+/// A prompt.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewTurn {
+    /// A UUID of the sender's: the message will have it. The same one twice is one message.
+    client_message_id: String,
+    parts: Vec<Part>,
+    #[serde(default)]
+    mode: Mode,
+}
+
+/// What became of a prompt.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Accepted {
+    client_message_id: String,
+    /// It waits for the end of another turn.
+    queued: bool,
+}
+
+/// Says something to a session
+#[utoipa::path(post, path = "/sessions/{id}/turns", params(("id" = String, Path)), request_body = NewTurn, responses((status = 202, body = Accepted), (status = "default", body = Problem)))]
+pub(crate) async fn turns(
+    State(keeper): State<Arc<Keeper>>,
+    name: SessionName,
+    Body(new): Body<NewTurn>,
+) -> Result<(StatusCode, Json<Accepted>), Problem> {
+    let uuid = uuid::Uuid::try_parse(&new.client_message_id);
+    let id = uuid.map_err(|_| Problem::bad_request("`client_message_id` is a UUID"))?.to_string();
+    let turn = Turn { client_message_id: id.clone(), parts: new.parts };
+    if !turn.says_something() {
+        return Err(Problem::bad_request("there is nothing in it"));
+    }
+    let driver = driver(&keeper, &name).await?;
+    driver.send(&keeper, turn, new.mode).await?;
+    let queued = driver.queue().iter().any(|waiting| waiting.client_message_id == id);
+    Ok((StatusCode::ACCEPTED, Json(Accepted { client_message_id: id, queued })))
+}
+
+/// Prompts that wait.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct QueuePage {
+    items: Vec<Turn>,
+}
+
+/// The prompts that wait for their turn
+#[utoipa::path(get, path = "/sessions/{id}/queue", params(("id" = String, Path)), responses((status = 200, body = QueuePage), (status = "default", body = Problem)))]
+pub(crate) async fn queue(
+    State(keeper): State<Arc<Keeper>>,
+    name: SessionName,
+) -> Result<Json<QueuePage>, Problem> {
+    let known = find(&keeper, &name)?;
+    let driver = keeper.drivers.get(&known.card.session_id);
+    Ok(Json(QueuePage { items: driver.map(|driver| driver.queue()).unwrap_or_default() }))
+}
+
+/// Takes back a prompt that waits
+#[utoipa::path(delete, path = "/sessions/{id}/queue/{uuid}", params(("id" = String, Path), ("uuid" = String, Path)), responses((status = 204), (status = "default", body = Problem)))]
+pub(crate) async fn unqueue(
+    State(keeper): State<Arc<Keeper>>,
+    name: SessionName,
+    crate::extract::Part(message): crate::extract::Part,
+) -> Result<StatusCode, Problem> {
+    let known = find(&keeper, &name)?;
+    let driver = keeper.drivers.get(&known.card.session_id);
+    match driver.is_some_and(|driver| driver.unqueue(&keeper, &message)) {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(Problem::not_found("prompt")),
+    }
+}
+
+/// What an interruption did.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Interruption {
+    /// A turn ran, and ends.
+    interrupted: bool,
+}
+
+/// Ends the turn that runs
+#[utoipa::path(post, path = "/sessions/{id}/interrupt", params(("id" = String, Path)), responses((status = 202, body = Interruption), (status = "default", body = Problem)))]
+pub(crate) async fn interrupt(
+    State(keeper): State<Arc<Keeper>>,
+    caller: Caller,
+    name: SessionName,
+) -> Result<(StatusCode, Json<Interruption>), Problem> {
+    let known = find(&keeper, &name)?;
+    let driver = keeper.drivers.get(&known.card.session_id);
+    let interrupted = match driver {
+        Some(driver) => driver.interrupt().await?,
+        None => false,
+    };
+    keeper.audit.write("interrupt", &caller.name(), json!({ "session": known.card.session_id }));
+    Ok((StatusCode::ACCEPTED, Json(Interruption { interrupted })))
+}
+
+/// How to fork.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewFork {
+    /// The last message to take over; the last one there is if it is missing.
+    from_message: Option<String>,
+    name: Option<String>,
+}
+
+/// Begins a session from a message of another
+#[utoipa::path(post, path = "/sessions/{id}/fork", params(("id" = String, Path)), request_body = NewFork, responses((status = 201, body = SessionCard), (status = "default", body = Problem)))]
+pub(crate) async fn fork(
+    State(keeper): State<Arc<Keeper>>,
+    caller: Caller,
+    name: SessionName,
+    Body(new): Body<NewFork>,
+) -> Result<Response, Problem> {
+    let known = find_fresh(&keeper, &name).await?;
+    let id = fork_of(&keeper, &known, new.from_message, new.name).await?;
+    keeper.audit.write("fork", &caller.name(), json!({ "session": known.card.session_id, "fork": id.id }));
+    let card = find(&keeper, &id)?.card;
+    let location = format!("/api/v1/sessions/{}", id.id);
+    Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(card)).into_response())
+}
+
+/// Forks a session, and returns the new one.
+pub(crate) async fn fork_of(
+    keeper: &Arc<Keeper>,
+    known: &Known,
+    from: Option<String>,
+    name: Option<String>,
+) -> Result<SessionName, Problem> {
+    let (Some(session), Some(native)) = (&known.native, &keeper.native) else {
+        let session = keeper.store().open(&known.card.session_id.parse()?).await?;
+        let mut fork = rethread_store::Fork::default();
+        if let Some(from) = from {
+            fork = fork.at(from.parse()?);
+        }
+        if let Some(name) = name {
+            fork = fork.name(name);
+        }
+        let forked = session.fork(fork).await?;
+        keeper.forget_stored();
+        keeper.list_stored().await.map_err(|error| Problem::failed(&error))?;
+        return Ok(SessionName { home: Some(Home::Stored), id: forked.id().to_string() });
+    };
+    keeper.open_native(&session.path).map_err(|_| Problem::not_found("session"))?;
+    let mut fork = NativeFork::default();
+    (fork.at, fork.name) = (from, name);
+    let (folder, id) = (native.folder.clone(), known.card.session_id.clone());
+    let written = tokio::task::spawn_blocking(move || folder.fork(&id, &fork));
+    let written = written.await.map_err(|error| Problem::failed(&error))??;
+    keeper.tell(keeper.look_at(&written.path).into_iter().flatten());
+    keeper.note_fork(&known.card.session_id, &written.session_id);
+    Ok(SessionName { home: Some(Home::Native), id: written.session_id })
+}
+
+/// What to do about who drives a session.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LeaseRequest {
+    action: LeaseAction,
+}
+
+/// What to do about who drives a session.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LeaseAction {
+    /// Drive it, if nobody does.
+    Acquire,
+    /// Let others drive it: our agent ends.
+    Release,
+    /// Drive it, whoever does.
+    TakeOver,
+}
+
+/// Who drives a session.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LeaseState {
+    /// This keeper does.
+    ours: bool,
+    /// Who does, as the store knows it.
+    holder: Option<String>,
+    /// The process of another program.
+    pid: Option<u32>,
+}
+
+/// Acquires, releases or takes over a session
+#[utoipa::path(post, path = "/sessions/{id}/lease", params(("id" = String, Path)), request_body = LeaseRequest, responses((status = 200, body = LeaseState), (status = "default", body = Problem)))]
+pub(crate) async fn lease(
+    State(keeper): State<Arc<Keeper>>,
+    caller: Caller,
+    name: SessionName,
+    Body(request): Body<LeaseRequest>,
+) -> Result<Json<LeaseState>, Problem> {
+    let known = find_fresh(&keeper, &name).await?;
+    let id = known.card.session_id.clone();
+    match request.action {
+        LeaseAction::Release => {
+            if let Some(driver) = keeper.drivers.remove(&id) {
+                driver.end(&keeper).await;
+            }
+            keeper.forget_take_over(&id);
+            let news = keeper.catalogue_mut().set_state(&id, None);
+            keeper.tell(news);
+        }
+        LeaseAction::Acquire => driver(&keeper, &name).await?.acquire(&keeper, Claim::IfFree).await?,
+        LeaseAction::TakeOver => {
+            keeper.note_take_over(&id);
+            driver(&keeper, &name).await?.acquire(&keeper, Claim::TakeOver).await?;
+        }
+    }
+    keeper.audit.write("lease", &caller.name(), json!({ "session": id }));
+    let holder = match keeper.store().load(&id.parse()?).await {
+        Ok(Some(session)) => session.driver().await?.map(|holder| holder.to_string()),
+        _ => None,
+    };
+    let ours = keeper.drivers.get(&id).is_some() && holder.is_some();
+    Ok(Json(LeaseState { ours, holder, pid: known.card.driver_pid }))
+}

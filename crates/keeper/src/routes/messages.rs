@@ -1,0 +1,613 @@
+//! Conversations: pages of them, single lines, branches, subagents, and what is damaged.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use rethread_store::Page;
+use rethread_transcripts::{Fault, History, Subagent, Transcript};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::sessions::{MOST, USUAL, find, find_fresh};
+use crate::card::{SessionHealth, SessionState};
+use crate::catalogue::Known;
+use crate::extract::{Asked, Part, SessionName};
+use crate::item::MessageItem;
+use crate::keeper::Keeper;
+use crate::position::Position;
+use crate::problem::Problem;
+
+#[derive(Clone, Default, Deserialize, IntoParams)]
+pub(crate) struct MessagesQuery {
+    /// The conversation that would be resumed, or every branch in the order of the file.
+    branch: Option<Branch>,
+    /// Only what comes before this: a cursor of another page, or a message's id.
+    before: Option<String>,
+    /// Only what comes after this: a cursor, a message's id, or the `position` of a head.
+    after: Option<String>,
+    /// A page with this message in its middle.
+    around: Option<String>,
+    /// The transcript of this subagent instead.
+    agent: Option<String>,
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<u32>,
+}
+
+/// Which messages.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Branch {
+    /// The conversation that would be resumed.
+    #[default]
+    Active,
+    /// Every branch, in the order of the file.
+    All,
+}
+
+/// A page of a conversation, the oldest message first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct MessagePage {
+    items: Vec<MessageItem>,
+    page: Paging,
+    head: Head,
+}
+
+/// Where a page lies.
+#[derive(Default, Serialize, ToSchema)]
+pub(crate) struct Paging {
+    /// `before` for the page before; null at the beginning.
+    before: Option<String>,
+    /// `after` for the page after; null at the end.
+    after: Option<String>,
+    /// How many there are in all, where that is known.
+    total: Option<u64>,
+    /// What came after the position cannot be told any more: this is the last page instead, and what was known is void.
+    reset: bool,
+}
+
+/// What a page is the state at: every event up to it is in the page, and those after it follow.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Head {
+    epoch: String,
+    seq: u64,
+    /// How far the session itself was read; stays valid after a restart, and at any other keeper.
+    position: String,
+}
+
+/// A page of a conversation
+#[utoipa::path(get, path = "/sessions/{id}/messages", params(("id" = String, Path), MessagesQuery), responses((status = 200, body = MessagePage), (status = "default", body = Problem)))]
+pub(crate) async fn messages(
+    State(keeper): State<Arc<Keeper>>,
+    name: SessionName,
+    Asked(query): Asked<MessagesQuery>,
+) -> Result<Json<MessagePage>, Problem> {
+    let known = match find(&keeper, &name) {
+        Ok(known) => known,
+        Err(_) => find_fresh(&keeper, &name).await?,
+    };
+    read_page(&keeper, known, query).await.map(Json)
+}
+
+/// Reads a page of a session.
+pub(crate) async fn read_page(
+    keeper: &Arc<Keeper>,
+    known: Known,
+    query: MessagesQuery,
+) -> Result<MessagePage, Problem> {
+    // Taken before anything is read: what happens meanwhile is told again, and is the same by its id.
+    let (epoch, seq) = (keeper.hub.epoch().to_owned(), keeper.hub.seq());
+    let (id, is_pending) = (known.card.session_id.clone(), known.card.state == SessionState::Pending);
+    let own = Arc::clone(keeper);
+    let is_agents = query.agent.is_some();
+    let handle = tokio::runtime::Handle::current();
+    let read = tokio::task::spawn_blocking(move || match &known.native {
+        Some(session) => {
+            Native { keeper: &own, path: session.path.clone(), id: &known.card.session_id }.page(&query)
+        }
+        None if is_pending => Ok((Vec::new(), Paging::default(), Position::Log(0))),
+        None => handle.block_on(stored(&own, &known.card.session_id, &query)),
+    });
+    let (mut items, page, position) = read.await.map_err(|error| Problem::failed(&error))??;
+    if !is_agents && page.after.is_none() {
+        let provisional = keeper.provisional(&id);
+        let is_new = |item: &MessageItem| !items.iter().any(|other| other.uuid == item.uuid);
+        let fresh: Vec<MessageItem> = provisional.into_iter().filter(is_new).collect();
+        items.extend(fresh);
+    }
+    Ok(MessagePage { items, page, head: Head { epoch, seq, position: position.to_string() } })
+}
+
+type Read = Result<(Vec<MessageItem>, Paging, Position), Problem>;
+
+/// A session of Claude Code's own, to be read.
+struct Native<'a> {
+    keeper: &'a Keeper,
+    path: PathBuf,
+    id: &'a str,
+}
+
+impl Native<'_> {
+    fn open(&self, agent: Option<&str>) -> Result<(File, PathBuf), Problem> {
+        let is_name = |agent: &str| {
+            !agent.is_empty() && agent.bytes().all(|it| it.is_ascii_alphanumeric() || b"_-".contains(&it))
+        };
+        let path = match agent {
+            None => self.path.clone(),
+            Some(agent) if is_name(agent) => {
+                self.path.with_extension("").join("subagents").join(format!("agent-{agent}.jsonl"))
+            }
+            Some(_) => return Err(Problem::not_found("subagent")),
+        };
+        let file = self.keeper.open_native(&path).map_err(|_| Problem::not_found("session"))?;
+        Ok((file, path))
+    }
+
+    fn page(&self, query: &MessagesQuery) -> Read {
+        let limit = query.limit.map_or(USUAL, |limit| (limit as usize).clamp(1, MOST)) as u64;
+        let (file, path) = self.open(query.agent.as_deref())?;
+        let mut is_void = false;
+        if let Some(Ok(position)) = query.after.as_deref().map(str::parse::<Position>) {
+            match position.holds(&file) {
+                Some(offset) => return since(&file, offset, limit),
+                None => is_void = true,
+            }
+        }
+        if query.branch.unwrap_or_default() == Branch::All {
+            return everything(Transcript::of(file, path)?, query, limit, is_void);
+        }
+        let index = query.agent.is_none().then(|| self.keeper.cache("chains").join(self.id));
+        let history = match &index {
+            // An index that cannot be written is no reason not to answer.
+            Some(index) => History::of(file, &path, Some(index)).or_else(|_| {
+                let file = self.keeper.open_native(&path).map_err(|_| Problem::not_found("session"))?;
+                History::of(file, &path, None).map_err(Problem::from)
+            })?,
+            None => History::of(file, &path, None)?,
+        };
+        let total = history.lines();
+        let position =
+            Position::of(history.file(), history.size()).map_err(|error| Problem::failed(&error))?;
+        let at = |cursor: &str| number_of(&history, cursor).ok_or_else(|| Problem::not_found("message"));
+        let range = match (&query.before, &query.after, &query.around) {
+            (Some(before), ..) => {
+                let end = at(before)?;
+                end.saturating_sub(limit)..end
+            }
+            (_, Some(after), _) if !is_void => {
+                let start = at(after)? + 1;
+                start..(start + limit).min(total)
+            }
+            (.., Some(around)) => {
+                let start = at(around)?.saturating_sub(limit / 2);
+                start..(start + limit).min(total)
+            }
+            _ => total.saturating_sub(limit)..total,
+        };
+        let items = lines(&history, range.clone())?;
+        let cursor = |number: u64, item: Option<&MessageItem>| {
+            item.map(|item| format!("{number}:{}", item.uuid.as_deref().unwrap_or_default()))
+        };
+        let before = cursor(range.start, items.first()).filter(|_| range.start > 0);
+        let after = cursor(range.end.saturating_sub(1), items.last()).filter(|_| range.end < total);
+        Ok((items, Paging { before, after, total: Some(total), reset: is_void }, position))
+    }
+}
+
+fn lines(history: &History, range: std::ops::Range<u64>) -> Result<Vec<MessageItem>, Problem> {
+    let chain = history.chain(range)?;
+    let mut reader = history.read(&chain);
+    let mut items = Vec::with_capacity(chain.len());
+    while let Some(entry) = reader.next() {
+        items.push(MessageItem::of_entry(&entry?));
+    }
+    Ok(items)
+}
+
+/// Finds the number of a line: a cursor has it, and an id is looked for.
+fn number_of(history: &History, cursor: &str) -> Option<u64> {
+    let (number, uuid) = match cursor.split_once(':') {
+        Some((number, uuid)) => (number.parse::<u64>().ok(), uuid),
+        None => (None, cursor),
+    };
+    let is_it = |item: &MessageItem| item.uuid.as_deref().unwrap_or_default() == uuid;
+    if let Some(number) = number
+        && lines(history, number..number + 1).ok()?.first().is_some_and(is_it)
+    {
+        return Some(number);
+    }
+    // From the end, where most people look; a megabyte of entries at a time.
+    let mut end = history.lines();
+    while end > 0 {
+        let start = end.saturating_sub(1024);
+        if let Some(at) = lines(history, start..end).ok()?.iter().position(is_it) {
+            return Some(start + at as u64);
+        }
+        end = start;
+    }
+    None
+}
+
+/// Returns the messages on lines after a place in the file.
+fn since(file: &File, offset: u64, limit: u64) -> Read {
+    use std::os::unix::fs::FileExt as _;
+    let fail = |error: std::io::Error| Problem::failed(&error);
+    let length = file.metadata().map_err(fail)?.len();
+    let Position::File { offset: end, .. } = Position::of(file, length).map_err(fail)? else {
+        unreachable!("a file's position is one in a file");
+    };
+    let (mut items, mut at, mut chunk) = (Vec::new(), offset, vec![0; 1 << 20]);
+    while at < end && (items.len() as u64) < limit {
+        let read = usize::try_from(end - at).unwrap_or(usize::MAX).min(chunk.len());
+        file.read_exact_at(&mut chunk[..read], at).map_err(fail)?;
+        let Some(last) = memchr::memrchr(b'\n', &chunk[..read]) else {
+            let larger = chunk.len() * 2;
+            chunk.resize(larger, 0);
+            continue;
+        };
+        let mut begins = 0;
+        for newline in memchr::memchr_iter(b'\n', &chunk[..=last]) {
+            let line = &chunk[begins..newline];
+            let span = rethread_transcripts::Span { offset: at + begins as u64, length: line.len() as u32 };
+            items.extend(MessageItem::of_line(line, span));
+            begins = newline + 1;
+            if items.len() as u64 == limit {
+                break;
+            }
+        }
+        at += begins as u64;
+    }
+    let position = Position::of(file, at).map_err(fail)?;
+    let after = (at < end).then(|| position.to_string());
+    Ok((items, Paging { after, ..Paging::default() }, position))
+}
+
+fn everything(transcript: Transcript, query: &MessagesQuery, limit: u64, reset: bool) -> Read {
+    let chain = transcript.all().messages();
+    let mut reader = transcript.read(&chain);
+    let mut items = Vec::new();
+    while let Some(entry) = reader.next() {
+        items.push(MessageItem::of_entry(&entry?));
+    }
+    let total = items.len();
+    let find = |cursor: &String| {
+        let uuid = cursor.split_once(':').map_or(cursor.as_str(), |(_, uuid)| uuid);
+        let found = items.iter().rposition(|item| item.uuid.as_deref() == Some(uuid));
+        found.ok_or_else(|| Problem::not_found("message"))
+    };
+    let limit = usize::try_from(limit).unwrap_or(MOST);
+    let range = match (&query.before, &query.after, &query.around) {
+        (Some(before), ..) => {
+            let end = find(before)?;
+            end.saturating_sub(limit)..end
+        }
+        (_, Some(after), _) if !reset => {
+            let start = find(after)? + 1;
+            start..(start + limit).min(total)
+        }
+        (.., Some(around)) => {
+            let start = find(around)?.saturating_sub(limit / 2);
+            start..(start + limit).min(total)
+        }
+        _ => total.saturating_sub(limit)..total,
+    };
+    let uuid = |item: Option<&MessageItem>| item.and_then(|item| item.uuid.clone());
+    let before = uuid(items.get(range.start)).filter(|_| range.start > 0);
+    let after = uuid(items.get(range.end.saturating_sub(1))).filter(|_| range.end < total);
+    let file = File::open(transcript.path()).map_err(|error| Problem::failed(&error))?;
+    let position = Position::of(&file, transcript.length()).map_err(|error| Problem::failed(&error))?;
+    let items = items.drain(range).collect();
+    Ok((items, Paging { before, after, total: Some(total as u64), reset }, position))
+}
+
+/// Reads a page of a stored session.
+async fn stored(keeper: &Keeper, id: &str, query: &MessagesQuery) -> Read {
+    let session = keeper.store().open(&id.parse()?).await?;
+    let limit = query.limit.map_or(USUAL, |limit| (limit as usize).clamp(1, MOST));
+    let entry = |cursor: &String| {
+        let uuid = cursor.split_once(':').map_or(cursor.as_str(), |(_, uuid)| uuid);
+        uuid.parse().map_err(|_| Problem::not_found("message"))
+    };
+    let metadata = session.metadata().await?;
+    let (page, mut is_void, mut from) = match (&query.before, &query.after, &query.around) {
+        (Some(before), ..) => (Page::Before(entry(before)?, limit), false, None),
+        (_, Some(after), _) => match after.parse::<Position>() {
+            // What came after a position is what the log has from there on.
+            Ok(Position::Log(next)) => (Page::Last(limit), false, Some(next)),
+            Ok(_) => (Page::Last(limit), true, None),
+            Err(()) => (Page::After(entry(after)?, limit), false, None),
+        },
+        (.., Some(around)) => (Page::Before(entry(around)?, limit), false, None),
+        _ => (Page::Last(limit), false, None),
+    };
+    let history = session.page(page).await?;
+    let next = history.records.iter().map(|record| record.position + 1).max();
+    let mut records = history.records;
+    if let Some(from) = from.take() {
+        let reaches = records.first().is_none_or(|first| first.position <= from)
+            || metadata.message_count <= limit as u64;
+        is_void = !reaches;
+        if reaches {
+            records.retain(|record| record.position >= from);
+        }
+    }
+    let first_depth = records.first().map_or(0, |record| record.depth);
+    let last_depth = records.last().map_or(0, |record| record.depth);
+    let cursor = |record: Option<&rethread_store::Record>| record.map(|record| record.entry.id().to_string());
+    let paging = Paging {
+        before: cursor(records.first()).filter(|_| first_depth > 1),
+        after: cursor(records.last()).filter(|_| last_depth < metadata.message_count),
+        total: Some(metadata.message_count),
+        reset: is_void,
+    };
+    let items = records.iter().filter_map(|record| {
+        MessageItem::of_stored(record.entry.as_bytes(), record.entry.id().as_str(), record.position)
+    });
+    let position = Position::Log(next.unwrap_or(0));
+    Ok((items.collect(), paging, position))
+}
+
+/// Opens a native session's transcript and reads all of it.
+async fn transcript(keeper: &Arc<Keeper>, name: &SessionName) -> Result<(Known, Transcript), Problem> {
+    let known = find_fresh(keeper, name).await?;
+    let Some(session) = known.native.clone() else {
+        return Err(Problem::bad_request("a stored session has no transcript of Claude Code's"));
+    };
+    let own = Arc::clone(keeper);
+    let read = tokio::task::spawn_blocking(move || {
+        let file = own.open_native(&session.path).map_err(|_| Problem::not_found("session"))?;
+        Transcript::of(file, session.path.clone()).map_err(Problem::from)
+    });
+    let transcript = read.await.map_err(|error| Problem::failed(&error))??;
+    Ok((known, transcript))
+}
+
+/// The exact bytes of a message's line
+#[utoipa::path(get, path = "/sessions/{id}/messages/{uuid}/raw", params(("id" = String, Path), ("uuid" = String, Path)), responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"), (status = "default", body = Problem)))]
+pub(crate) async fn raw(
+    State(keeper): State<Arc<Keeper>>,
+    name: SessionName,
+    Part(uuid): Part,
+) -> Result<Response, Problem> {
+    let known = find_fresh(&keeper, &name).await?;
+    let bytes = if known.native.is_some() {
+        let (_, transcript) = transcript(&keeper, &name).await?;
+        let found = tokio::task::spawn_blocking(move || {
+            let chain = transcript.chain_to(&uuid)?;
+            let mut reader = transcript.read(&chain);
+            let mut last = Vec::new();
+            while let Some(entry) = reader.next() {
+                let entry = entry?;
+                if entry.view().uuid.as_deref() == Some(&*uuid) {
+                    last = entry.raw().to_vec();
+                }
+            }
+            Ok::<_, Problem>(last)
+        });
+        found.await.map_err(|error| Problem::failed(&error))??
+    } else {
+        let session = keeper.store().open(&name.id.parse()?).await?;
+        let history = session.messages_up_to(&uuid.parse()?).await?;
+        let last = history.records.last().map(|record| record.entry.as_bytes().to_vec());
+        last.ok_or_else(|| Problem::not_found("message"))?
+    };
+    // Nothing a browser would render, whatever is in it.
+    Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
+}
+
+/// The branches of a conversation, and its relatives.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Tree {
+    branches: Vec<TreeBranch>,
+    /// The session that it was forked from.
+    parent: Option<String>,
+    /// The sessions that were forked from it.
+    forks: Vec<String>,
+}
+
+/// One branch.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct TreeBranch {
+    /// Its last message.
+    leaf: Option<String>,
+    /// It is the one that would be resumed.
+    active: bool,
+    messages: u64,
+    /// The last message that it shares with the active one.
+    leaves_at: Option<String>,
+}
+
+/// The branches and forks of a session
+#[utoipa::path(get, path = "/sessions/{id}/tree", params(("id" = String, Path)), responses((status = 200, body = Tree), (status = "default", body = Problem)))]
+pub(crate) async fn tree(
+    State(keeper): State<Arc<Keeper>>,
+    name: SessionName,
+) -> Result<Json<Tree>, Problem> {
+    let known = find_fresh(&keeper, &name).await?;
+    let (parent, forks) = (known.card.parent.clone(), known.card.forks.clone());
+    if known.native.is_none() {
+        let session = keeper.store().open(&name.id.parse()?).await?;
+        let page = session.page(Page::Last(1)).await?;
+        let leaf = page.records.last().map(|record| record.entry.id().to_string());
+        let messages = known.card.message_count.unwrap_or(0);
+        let branches = vec![TreeBranch { leaf, active: true, messages, leaves_at: None }];
+        return Ok(Json(Tree { branches, parent, forks }));
+    }
+    let (_, transcript) = transcript(&keeper, &name).await?;
+    let branches = tokio::task::spawn_blocking(move || branches(&transcript));
+    let branches = branches.await.map_err(|error| Problem::failed(&error))??;
+    Ok(Json(Tree { branches, parent, forks }))
+}
+
+fn branches(transcript: &Transcript) -> Result<Vec<TreeBranch>, Problem> {
+    let active: Vec<_> = transcript.active().spans().collect();
+    let id_at = |chain: &rethread_transcripts::Chain, at: usize| -> Result<Option<String>, Problem> {
+        let mut reader = transcript.read(chain);
+        let mut number = 0;
+        while let Some(entry) = reader.next() {
+            let entry = entry?;
+            if number == at {
+                return Ok(entry.view().uuid.map(std::borrow::Cow::into_owned));
+            }
+            number += 1;
+        }
+        Ok(None)
+    };
+    let mut all = Vec::new();
+    for chain in transcript.branches() {
+        let spans: Vec<_> = chain.spans().collect();
+        let shared = spans.iter().zip(&active).take_while(|(one, other)| one == other).count();
+        let is_active = spans.last() == active.last();
+        let leaf = chain.last(1);
+        let leaf = id_at(&leaf, leaf.len().saturating_sub(1))?;
+        let leaves_at = match (is_active, shared) {
+            (true, _) | (_, 0) => None,
+            (false, shared) => id_at(&chain, shared - 1)?,
+        };
+        all.push(TreeBranch { leaf, active: is_active, messages: chain.message_count(), leaves_at });
+    }
+    Ok(all)
+}
+
+/// The subagents of a session.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SubagentPage {
+    items: Vec<SubagentItem>,
+}
+
+/// A subagent; `messages?agent=ID` reads its transcript.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SubagentItem {
+    agent_id: String,
+    agent_type: Option<String>,
+    description: Option<String>,
+    /// The call that sent it.
+    tool_use_id: Option<String>,
+}
+
+/// The subagents of a session
+#[utoipa::path(get, path = "/sessions/{id}/subagents", params(("id" = String, Path)), responses((status = 200, body = SubagentPage), (status = "default", body = Problem)))]
+pub(crate) async fn subagents(
+    State(keeper): State<Arc<Keeper>>,
+    name: SessionName,
+) -> Result<Json<SubagentPage>, Problem> {
+    let known = find_fresh(&keeper, &name).await?;
+    let all = known.native.as_ref().map(|session| Subagent::all_of(&session.path)).unwrap_or_default();
+    let is_ours = |subagent: &Subagent| keeper.open_native(&subagent.path).is_ok();
+    let items = all.into_iter().filter(is_ours).map(|subagent| {
+        let Subagent { agent_id, agent_type, description, tool_use_id, .. } = subagent;
+        SubagentItem { agent_id, agent_type, description, tool_use_id }
+    });
+    Ok(Json(SubagentPage { items: items.collect() }))
+}
+
+/// What is wrong with a session.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Problems {
+    health: SessionHealth,
+    items: Vec<ProblemItem>,
+}
+
+/// Something that is not as it should be.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ProblemItem {
+    offset: u64,
+    length: u64,
+    /// A stable name in snake case.
+    kind: String,
+    /// What it is, in words.
+    reason: String,
+    /// Something of the conversation cannot be read, or only with luck.
+    damage: bool,
+}
+
+impl From<&Fault> for ProblemItem {
+    fn from(fault: &Fault) -> Self {
+        let kind = match serde_json::to_value(&fault.kind) {
+            Ok(serde_json::Value::String(kind)) => kind,
+            Ok(serde_json::Value::Object(kind)) => kind.keys().next().cloned().unwrap_or_default(),
+            _ => String::new(),
+        };
+        let (offset, length) = (fault.offset, fault.length);
+        Self { offset, length, kind, reason: fault.kind.to_string(), damage: fault.kind.is_damage() }
+    }
+}
+
+/// Damaged lines, with their places
+#[utoipa::path(get, path = "/sessions/{id}/problems", params(("id" = String, Path)), responses((status = 200, body = Problems), (status = "default", body = Problem)))]
+pub(crate) async fn problems(
+    State(keeper): State<Arc<Keeper>>,
+    name: SessionName,
+) -> Result<Json<Problems>, Problem> {
+    let known = find_fresh(&keeper, &name).await?;
+    if known.native.is_none() {
+        let report = keeper.store().verify(&name.id.parse()?).await?;
+        let items: Vec<ProblemItem> = report
+            .problems
+            .iter()
+            .map(|problem| ProblemItem {
+                offset: 0,
+                length: 0,
+                kind: "damaged".into(),
+                reason: problem.to_string(),
+                damage: true,
+            })
+            .collect();
+        let health = match items.first() {
+            None => SessionHealth::ok(),
+            Some(first) => SessionHealth {
+                status: crate::HealthStatus::Degraded,
+                bad_lines: Some(items.len() as u64),
+                reason: Some(first.reason.clone()),
+                ..SessionHealth::ok()
+            },
+        };
+        return Ok(Json(Problems { health, items }));
+    }
+    let (known, transcript) = transcript(&keeper, &name).await?;
+    let faults = transcript.faults();
+    let health = SessionHealth::of_faults(&faults, known.card.driver_pid.is_some());
+    keeper.note_health(&known, &health);
+    Ok(Json(Problems { health, items: faults.iter().map(ProblemItem::from).collect() }))
+}
+
+/// Returns the messages on all lines after a place in the file.
+pub(crate) fn lines_since(file: &File, offset: u64) -> Result<Vec<MessageItem>, Problem> {
+    since(file, offset, u64::MAX).map(|(items, ..)| items)
+}
+
+/// Returns the message that another one follows, over whatever the program put in between.
+pub(crate) async fn parent_of(
+    keeper: &Arc<Keeper>,
+    known: &Known,
+    message: &str,
+) -> Result<Option<String>, Problem> {
+    let id = &known.card.session_id;
+    let Some(session) = known.native.clone() else {
+        let session = keeper.store().open(&id.parse()?).await?;
+        let page = session.page(Page::Before(message.parse()?, 1)).await?;
+        return Ok(page.records.last().map(|record| record.entry.id().to_string()));
+    };
+    let (own, message) = (Arc::clone(keeper), message.to_owned());
+    let found = tokio::task::spawn_blocking(move || {
+        let file = own.open_native(&session.path).map_err(|_| Problem::not_found("session"))?;
+        let transcript = Transcript::of(file, session.path.clone())?;
+        let chain = transcript.chain_to(&message)?;
+        let mut reader = transcript.read(&chain);
+        let mut before = None;
+        while let Some(entry) = reader.next() {
+            let entry = entry?;
+            let uuid = entry.view().uuid.map(std::borrow::Cow::into_owned);
+            if uuid.as_deref() == Some(&*message) {
+                break;
+            }
+            before = uuid.filter(|_| entry.is_message()).or(before);
+        }
+        Ok::<_, Problem>(before)
+    });
+    found.await.map_err(|error| Problem::failed(&error))?
+}

@@ -1,0 +1,67 @@
+//! Sessions by the repository they work in.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::card::SessionState;
+use crate::keeper::Keeper;
+use crate::problem::Problem;
+
+/// A repository, or a directory.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Project {
+    /// Its directory; null for sessions that do not say where they work.
+    project: Option<String>,
+    /// The working directories in it, worktrees included.
+    directories: Vec<String>,
+    sessions: u64,
+    /// How many of them wait for a person.
+    waiting: u64,
+    running: u64,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+}
+
+/// All projects.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ProjectPage {
+    items: Vec<Project>,
+}
+
+/// Lists projects, the one that was used last first
+#[utoipa::path(get, path = "/projects", responses((status = 200, body = ProjectPage), (status = "default", body = Problem)))]
+pub(crate) async fn projects(State(keeper): State<Arc<Keeper>>) -> Result<Json<ProjectPage>, Problem> {
+    keeper.list_stored().await.map_err(|error| Problem::failed(&error))?;
+    let catalogue = keeper.catalogue();
+    let (mut items, mut known): (Vec<Project>, HashMap<Option<String>, usize>) = Default::default();
+    for (_, card) in catalogue.after(None).filter(|(_, card)| !card.archived) {
+        let place = card.project.clone().or_else(|| card.cwd.clone());
+        let at = *known.entry(place.clone()).or_insert_with(|| {
+            // The first one that comes is the newest.
+            let (directories, updated_at) = (Vec::new(), card.updated_at);
+            items.push(Project {
+                project: place,
+                directories,
+                sessions: 0,
+                waiting: 0,
+                running: 0,
+                updated_at,
+            });
+            items.len() - 1
+        });
+        let project = &mut items[at];
+        project.sessions += 1;
+        project.waiting += u64::from(card.state == SessionState::Waiting);
+        project.running += u64::from(card.state == SessionState::Running);
+        if let Some(cwd) = card.cwd.as_ref().filter(|cwd| !project.directories.contains(cwd)) {
+            project.directories.push(cwd.clone());
+        }
+    }
+    Ok(Json(ProjectPage { items }))
+}

@@ -1,0 +1,307 @@
+//! Lists of sessions, and what can be done to one without driving it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use jiff::Timestamp;
+use rethread_store::Archive;
+use rethread_transcripts::Shelf;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::card::{HealthStatus, Home, SessionCard, SessionState};
+use crate::catalogue::{Catalogue, Key, Known, Rank};
+use crate::extract::{Asked, Body, SessionName};
+use crate::gate::Caller;
+use crate::keeper::Keeper;
+use crate::problem::Problem;
+
+/// The most sessions or messages on one page, and how many there are usually.
+pub(crate) const MOST: usize = 500;
+pub(crate) const USUAL: usize = 50;
+
+#[derive(Deserialize, IntoParams)]
+pub(crate) struct SessionsQuery {
+    /// Only those of this repository or directory.
+    project: Option<String>,
+    /// Only those in this state.
+    state: Option<SessionState>,
+    /// Only those of this health.
+    health: Option<HealthStatus>,
+    /// Only those with this text in their name, first prompt, directory or id.
+    q: Option<String>,
+    /// Only archived ones, or none; none is usual.
+    archived: Option<bool>,
+    home: Option<Home>,
+    sort: Option<Sort>,
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<u32>,
+    /// Where the page before ended.
+    cursor: Option<String>,
+}
+
+/// In which order.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Sort {
+    /// The one that was written to last first.
+    #[default]
+    Updated,
+    /// The one that began last first.
+    Created,
+}
+
+/// A page of sessions.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SessionPage {
+    items: Vec<Arc<SessionCard>>,
+    /// Where the next page begins; null on the last one.
+    next: Option<String>,
+}
+
+/// Lists sessions
+#[utoipa::path(get, path = "/sessions", params(SessionsQuery), responses((status = 200, body = SessionPage), (status = "default", body = Problem)))]
+pub(crate) async fn list(
+    State(keeper): State<Arc<Keeper>>,
+    Asked(query): Asked<SessionsQuery>,
+) -> Result<Json<SessionPage>, Problem> {
+    keeper.list_stored().await.map_err(|error| Problem::failed(&error))?;
+    let limit = query.limit.map_or(USUAL, |limit| (limit as usize).clamp(1, MOST));
+    let cursor = match &query.cursor {
+        Some(cursor) => Some(parse(cursor).ok_or_else(|| Problem::bad_request("that is no cursor"))?),
+        None => None,
+    };
+    let wanted = Wanted::of(&query);
+    let catalogue = keeper.catalogue();
+    let ranked = match query.sort.unwrap_or_default() {
+        Sort::Updated => page(catalogue.after(cursor.as_ref()), &wanted, limit),
+        Sort::Created => {
+            let began = |card: &Arc<SessionCard>| card.created_at.unwrap_or(Timestamp::MIN);
+            let mut all: Vec<(Rank, &Arc<SessionCard>)> = catalogue
+                .after(None)
+                .map(|(rank, card)| (Rank::new(began(card), rank.key().clone()), card))
+                .filter(|(rank, _)| cursor.as_ref().is_none_or(|cursor| rank > cursor))
+                .collect();
+            all.sort_by(|one, other| one.0.cmp(&other.0));
+            page(all.iter().map(|(rank, card)| (rank, *card)), &wanted, limit)
+        }
+    };
+    Ok(Json(ranked))
+}
+
+fn page<'a>(
+    sessions: impl Iterator<Item = (&'a Rank, &'a Arc<SessionCard>)>,
+    wanted: &Wanted<'_>,
+    limit: usize,
+) -> SessionPage {
+    let mut items = Vec::with_capacity(limit);
+    let mut last = None;
+    for (rank, card) in sessions.filter(|(_, card)| wanted.admits(card)) {
+        if items.len() == limit {
+            return SessionPage { items, next: last.map(format) };
+        }
+        items.push(Arc::clone(card));
+        last = Some(rank);
+    }
+    SessionPage { items, next: None }
+}
+
+struct Wanted<'a> {
+    query: &'a SessionsQuery,
+    text: Option<String>,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(query: &'a SessionsQuery) -> Self {
+        Self { query, text: query.q.as_ref().map(|text| text.to_lowercase()) }
+    }
+
+    fn admits(&self, card: &SessionCard) -> bool {
+        let Self { query, text } = self;
+        let place =
+            |project: &String| [&card.project, &card.cwd].into_iter().flatten().any(|it| it == project);
+        let says = |text: &String| {
+            let texts = [&card.name, &card.first_prompt, &card.cwd, &card.git_branch];
+            let has = |it: &String| it.to_lowercase().contains(text.as_str());
+            texts.into_iter().flatten().any(has) || card.session_id.starts_with(text.as_str())
+        };
+        query.project.as_ref().is_none_or(place)
+            && query.state.is_none_or(|state| card.state == state)
+            && query.health.is_none_or(|health| card.health.status == health)
+            && query.home.is_none_or(|home| card.home == home)
+            && card.archived == query.archived.unwrap_or(false)
+            && text.as_ref().is_none_or(says)
+    }
+}
+
+fn format(rank: &Rank) -> String {
+    let home = if rank.key().home == Home::Native { 'n' } else { 's' };
+    format!("{}.{home}.{}", rank.updated_at().as_nanosecond(), rank.key().id)
+}
+
+fn parse(cursor: &str) -> Option<Rank> {
+    let (at, rest) = cursor.split_once('.')?;
+    let (home, id) = rest.split_once('.')?;
+    let home = match home {
+        "n" => Home::Native,
+        "s" => Home::Stored,
+        _ => return None,
+    };
+    let at = Timestamp::from_nanosecond(at.parse().ok()?).ok()?;
+    Some(Rank::new(at, Key { home, id: id.to_owned() }))
+}
+
+/// Finds a session that may be seen.
+pub(crate) fn find(keeper: &Keeper, name: &SessionName) -> Result<Known, Problem> {
+    let get = |catalogue: &Catalogue| catalogue.find(name.home, &name.id).cloned();
+    get(&keeper.catalogue()).ok_or_else(|| Problem::not_found("session"))
+}
+
+/// Finds a session, also one that another program has just made.
+pub(crate) async fn find_fresh(keeper: &Arc<Keeper>, name: &SessionName) -> Result<Known, Problem> {
+    if let Ok(known) = find(keeper, name)
+        && let Some(session) = &known.native
+    {
+        keeper.tell(keeper.look_at(&session.path).into_iter().flatten());
+        return find(keeper, name);
+    }
+    keeper.forget_stored();
+    keeper.list_stored().await.map_err(|error| Problem::failed(&error))?;
+    find(keeper, name)
+}
+
+/// What is known of a session
+#[utoipa::path(get, path = "/sessions/{id}", params(("id" = String, Path)), responses((status = 200, body = SessionCard), (status = "default", body = Problem)))]
+pub(crate) async fn get(
+    State(keeper): State<Arc<Keeper>>,
+    name: SessionName,
+) -> Result<Json<Arc<SessionCard>>, Problem> {
+    Ok(Json(find_fresh(&keeper, &name).await?.card))
+}
+
+/// What to change; what is not named stays.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Change {
+    name: Option<String>,
+    /// A native session has one tag at most.
+    tags: Option<Vec<String>>,
+    archived: Option<bool>,
+}
+
+/// Names a session, tags it, or puts it away
+#[utoipa::path(patch, path = "/sessions/{id}", params(("id" = String, Path)), request_body = Change, responses((status = 200, body = SessionCard), (status = "default", body = Problem)))]
+pub(crate) async fn patch(
+    State(keeper): State<Arc<Keeper>>,
+    caller: Caller,
+    name: SessionName,
+    Body(change): Body<Change>,
+) -> Result<Json<Arc<SessionCard>>, Problem> {
+    let known = find_fresh(&keeper, &name).await?;
+    let id = known.card.session_id.clone();
+    match (&known.native, &keeper.native) {
+        (Some(session), Some(native)) => {
+            // Only a file that may be read is written to.
+            keeper.open_native(&session.path).map_err(|_| Problem::not_found("session"))?;
+            if let Some(name) = &change.name {
+                native.folder.rename(&id, name)?;
+            }
+            match change.tags.as_deref() {
+                Some([]) => native.folder.tag(&id, None)?,
+                Some([tag]) => native.folder.tag(&id, Some(tag))?,
+                Some(_) => {
+                    return Err(Problem::bad_request("a session of Claude Code's own has one tag at most"));
+                }
+                None => {}
+            }
+            if let Some(archived) = change.archived {
+                native.folder.archive(&id, if archived { Shelf::Archive } else { Shelf::List })?;
+            }
+        }
+        _ => {
+            let session = keeper.store().open(&id.parse()?).await?;
+            let (name, tags) = (change.name, change.tags);
+            if name.is_some() || tags.is_some() {
+                let update = move |metadata: &mut rethread_store::Metadata| {
+                    metadata.name = name.clone().or_else(|| metadata.name.take());
+                    metadata.tags = tags.clone().unwrap_or_else(|| std::mem::take(&mut metadata.tags));
+                };
+                session.update(update).await?;
+            }
+            if let Some(archived) = change.archived {
+                session.archive(if archived { Archive::Away } else { Archive::Back }).await?;
+            }
+        }
+    }
+    keeper.audit.write("change", &caller.name(), json!({ "session": id }));
+    get(State(keeper), name).await
+}
+
+/// What became of a session.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Deleted {
+    /// What to `POST` to take it out again.
+    undo: String,
+}
+
+/// Moves a session to the trash
+#[utoipa::path(delete, path = "/sessions/{id}", params(("id" = String, Path)), responses((status = 200, body = Deleted), (status = "default", body = Problem)))]
+pub(crate) async fn delete(
+    State(keeper): State<Arc<Keeper>>,
+    caller: Caller,
+    name: SessionName,
+) -> Result<Json<Deleted>, Problem> {
+    let known = find_fresh(&keeper, &name).await?;
+    let key = known.key();
+    keeper.refuse_while_driven(&key)?;
+    match (&known.native, &keeper.native) {
+        (Some(session), Some(native)) => {
+            keeper.open_native(&session.path).map_err(|_| Problem::not_found("session"))?;
+            native.folder.delete(&key.id, &keeper.settings.trash)?;
+        }
+        _ => drop(keeper.store().delete(&key.id.parse()?).await?),
+    }
+    keeper.audit.write("delete", &caller.name(), json!({ "session": key.id, "home": key.home }));
+    let news = keeper.catalogue_mut().remove(&key);
+    keeper.tell(news);
+    let home = if key.home == Home::Native { "native" } else { "stored" };
+    Ok(Json(Deleted { undo: format!("/api/v1/sessions/{home}:{}/restore", key.id) }))
+}
+
+/// Takes a session out of the trash
+#[utoipa::path(post, path = "/sessions/{id}/restore", params(("id" = String, Path)), responses((status = 200, body = SessionCard), (status = "default", body = Problem)))]
+pub(crate) async fn restore(
+    State(keeper): State<Arc<Keeper>>,
+    caller: Caller,
+    name: SessionName,
+) -> Result<Json<Arc<SessionCard>>, Problem> {
+    let trash = &keeper.settings.trash;
+    let trashed = rethread_transcripts::ClaudeFolder::trashed(trash);
+    let is_native = name.home != Some(Home::Stored) && trashed.iter().any(|it| it.session_id == name.id);
+    match (&keeper.native, is_native) {
+        (Some(native), true) => {
+            let path = native.folder.restore(&name.id, trash)?;
+            match keeper.look_at(&path) {
+                Some(news) => keeper.tell(news),
+                None => {
+                    // Outside of the allowed roots: nobody here may know of it.
+                    native.folder.delete(&name.id, trash)?;
+                    return Err(Problem::not_found("session"));
+                }
+            }
+        }
+        _ => {
+            let id: rethread_store::SessionId = name.id.parse()?;
+            let metadata = keeper.store().metadata(&id).await?;
+            if metadata.trashed_at.is_none() || !keeper.admits(metadata.cwd.as_deref().map(Path::new)) {
+                return Err(Problem::not_found("session"));
+            }
+            keeper.store().restore(&id).await?;
+        }
+    }
+    keeper.audit.write("restore", &caller.name(), json!({ "session": name.id }));
+    get(State(keeper), name).await
+}

@@ -1,0 +1,79 @@
+//! What an event is about, and who wants to know.
+
+use std::collections::HashSet;
+
+/// What an event is about: a session, and whether lists show it.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject {
+    topic: Box<str>,
+    is_overview: bool,
+}
+
+impl Subject {
+    pub(crate) fn new(session: &str, kind: &str) -> Self {
+        let is_overview =
+            kind.starts_with("session.") || kind.starts_with("attention.") || kind == "health.changed";
+        Self { topic: format!("session:{session}").into(), is_overview }
+    }
+
+    pub(crate) fn topic(&self) -> &str {
+        &self.topic
+    }
+}
+
+/// What somebody wants to know of: `session:ID`, `sessions` (what lists show, of all of them), `all`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Interest {
+    topics: HashSet<Box<str>>,
+    sessions: bool,
+    all: bool,
+}
+
+impl Interest {
+    pub(crate) fn of<'a>(topics: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut interest = Self::default();
+        for topic in topics {
+            interest.add(topic);
+        }
+        interest
+    }
+
+    pub(crate) fn add(&mut self, topic: &str) {
+        match topic {
+            "all" => self.all = true,
+            "sessions" => self.sessions = true,
+            topic => drop(self.topics.insert(topic.into())),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, topic: &str) {
+        match topic {
+            "all" => self.all = false,
+            "sessions" => self.sessions = false,
+            topic => drop(self.topics.remove(topic)),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.topics.len()
+    }
+
+    pub(crate) fn wants(&self, subject: &Subject) -> bool {
+        self.all || self.sessions && subject.is_overview || self.topics.contains(subject.topic())
+    }
+
+    /// Returns whether a topic is wanted for what conversations are about.
+    pub(crate) fn has(&self, topic: &str) -> bool {
+        self.all || self.topics.contains(topic)
+    }
+
+    /// Returns whether a text can name a topic.
+    pub(crate) fn is_topic(text: &str) -> bool {
+        let is_id = |id: &str| {
+            !id.is_empty()
+                && id.len() <= 128
+                && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+        };
+        matches!(text, "all" | "sessions") || text.strip_prefix("session:").is_some_and(is_id)
+    }
+}

@@ -1,0 +1,8 @@
+//! The keeper over its real sockets, on port 0.
+
+mod defects;
+mod driving;
+mod kit;
+mod reading;
+mod security;
+mod streams;

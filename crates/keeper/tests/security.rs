@@ -1,0 +1,406 @@
+//! The security baseline, point by point, with the attacks it is there for.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use rethread_keeper::{Error, Running, route_table};
+use serde_json::json;
+
+use crate::kit::{Home, Kept, session};
+
+/// Fills in what a route's path leaves open.
+fn path(route: &str, id: &str) -> String {
+    route.replace("{id}", id).replace("{uuid}", "u1").replace("{agent}", "a1")
+}
+
+fn is_open(method: &str, route: &str) -> bool {
+    matches!(route, "/" | "/healthz" | "/api/v1/healthz" | "/page.css" | "/page.js")
+        || (method, route) == ("POST", "/api/v1/auth/exchange")
+}
+
+/// Point 15: every route that there is, against every attack.
+#[test]
+fn every_route_refuses_every_attack() {
+    let home = Home::new();
+    let id = session();
+    home.conversation(&id, "/tmp", 2);
+    let kept = home.keeper();
+    let table = route_table();
+    assert!(table.len() > 20, "{table:?}");
+    let ours = format!("http://{}", kept.host());
+    let large = "x".repeat(9 << 20);
+    for (method, route) in &table {
+        let (open, mutates) = (is_open(method, route), method != "GET");
+        let place = path(route, &id);
+        let ask = |headers: &[(&str, &str)]| kept.ask(method, &place, headers, "{}").status;
+        let refused = |status: u16| matches!(status, 401 | 429);
+        for host in
+            ["evil.example", "127.0.0.1.evil.example:80", "localhost", "localhost:1", "169.254.1.1", ""]
+        {
+            let status = ask(&[("Host", host)]);
+            assert!(
+                status == 421 || host.is_empty() && status == 400,
+                "{method} {route} Host {host:?}: {status}"
+            );
+        }
+        for (name, value) in [
+            ("Origin", "http://evil.example"),
+            ("Origin", "null"),
+            ("Origin", "http://localhost"),
+            ("Origin", "http://localhost.evil.example"),
+        ] {
+            assert_eq!(ask(&[(name, value)]), 403, "{method} {route} {name}: {value}");
+        }
+        if !open || mutates {
+            for site in ["cross-site", "same-site", "anything"] {
+                assert_eq!(ask(&[("Sec-Fetch-Site", site)]), 403, "{method} {route} {site}");
+            }
+        }
+        if !open {
+            for headers in [
+                &[("Authorization", "")][..],
+                &[("Authorization", "Bearer 00")],
+                &[("Authorization", &kept.token)],
+            ] {
+                let status = ask(headers);
+                assert!(refused(status), "{method} {route} {headers:?}: {status}");
+            }
+            let cookie = format!("rethread-{}=forged", kept.address.port());
+            let status = ask(&[("Authorization", ""), ("Cookie", &cookie), ("Origin", &ours)]);
+            assert!(refused(status), "{method} {route} with a forged cookie: {status}");
+        }
+        if mutates {
+            let simple = [("Content-Type", "text/plain"), ("X-Rethread", "")];
+            let page = ("Origin", ours.as_str());
+            assert_eq!(ask(&[page, simple[1]]), 403, "{method} {route} without the header");
+            assert_eq!(ask(&[page, simple[0]]), 415, "{method} {route} as text");
+            let status = kept.ask(method, &place, &[page], &large).status;
+            assert_eq!(status, 413, "{method} {route} with a large body");
+        }
+        if route.contains("{id}") {
+            let long = "a".repeat(300);
+            for odd in [
+                "..%2f..%2fetc",
+                "%00",
+                "..",
+                "%2e%2e",
+                "a%5cb",
+                "a b".replace(' ', "%20").as_str(),
+                &long,
+                "native:",
+                "other:x",
+                "-%2d/",
+            ] {
+                let status = kept.ask(method, &path(route, odd), &[], "{}").status;
+                assert!((400..500).contains(&status), "{method} {route} with {odd}: {status}");
+            }
+        }
+        let query = format!("{place}?token={}", kept.token);
+        let status = kept.ask(method, &query, &[("Authorization", "")], "{}").status;
+        assert!((400..500).contains(&status), "{method} {route} with a token in its query: {status}");
+    }
+    // Nobody attacked successfully, and whoever has the token still comes in.
+    assert_eq!(kept.get("/sessions").status, 200);
+}
+
+/// Point 7, on every kind of answer.
+#[test]
+fn every_answer_tells_the_browser_what_it_must_not_do() {
+    let home = Home::new();
+    let kept = home.keeper();
+    let answers = [
+        kept.get("/info"),
+        kept.get("/nowhere"),
+        kept.ask("GET", "/", &[("Authorization", "")], ""),
+        kept.ask("GET", "/healthz", &[("Authorization", "")], ""),
+        kept.ask("GET", "/api/v1/info", &[("Authorization", "")], ""),
+        kept.ask("GET", "/api/v1/info", &[("Host", "evil")], ""),
+        kept.ask("PUT", "/api/v1/info", &[], "{}"),
+    ];
+    for answer in &answers {
+        let policy = answer.header("content-security-policy").unwrap_or_default();
+        assert!(policy.starts_with("default-src 'none'; script-src 'self';"), "{answer:?}");
+        assert!(policy.ends_with("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
+        assert_eq!(answer.header("cross-origin-opener-policy"), Some("same-origin"));
+        assert_eq!(answer.header("cross-origin-resource-policy"), Some("same-origin"));
+        assert!(!answer.head.to_lowercase().contains("access-control-"), "{}", answer.head);
+    }
+    assert_eq!(answers.map(|answer| answer.status), [200, 404, 200, 200, 401, 421, 405]);
+}
+
+/// Point 1: what listens, and for whom.
+#[test]
+fn a_keeper_listens_on_the_loopback_only_and_its_files_are_its_owners() {
+    let home = Home::new();
+    let kept = home.keeper();
+    assert!(kept.address.ip().is_loopback());
+    for (name, mode) in
+        [("socket", 0o600), ("token", 0o600), ("address", 0o600), ("audit.jsonl", 0o600), (".", 0o700)]
+    {
+        let metadata = fs::metadata(kept.home.join(name)).unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, mode, "{name}");
+    }
+    assert_eq!(kept.token.len(), 64);
+    let mut settings = Home::new().settings();
+    settings.listen = "0.0.0.0:0".parse().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let refused = runtime.block_on(Running::start(settings));
+    assert!(matches!(refused, Err(Error::NotLoopback(_))), "{refused:?}");
+    // A second keeper on the same home would be a second truth.
+    let second = runtime.block_on(Running::start(home.settings()));
+    assert!(matches!(second, Err(Error::RunsAlready { pid }) if pid == std::process::id()), "{second:?}");
+}
+
+/// Point 2: a page of an attacker's whose name suddenly leads to us.
+#[test]
+fn dns_rebinding_meets_a_name_that_is_not_ours() {
+    let home = Home::new();
+    let kept = home.keeper();
+    let port = kept.address.port();
+    let rebound = format!("attacker.example:{port}");
+    let answer = kept.ask("GET", "/", &[("Host", &rebound), ("Authorization", "")], "");
+    assert_eq!((answer.status, answer.json()["code"].as_str()), (421, Some("unknown-host")));
+    for own in [
+        format!("localhost:{port}"),
+        format!("127.0.0.1:{port}"),
+        format!("[::1]:{port}"),
+        format!("LOCALHOST:{port}"),
+    ] {
+        assert_eq!(kept.ask("GET", "/api/v1/info", &[("Host", &own)], "").status, 200, "{own}");
+    }
+    // A name in the path's place does not help either.
+    let request =
+        format!("GET http://evil.example/ HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", kept.host());
+    assert_eq!(kept.say(request.as_bytes()).status, 421);
+    let twice =
+        format!("GET / HTTP/1.1\r\nHost: {}\r\nHost: evil.example\r\nConnection: close\r\n\r\n", kept.host());
+    assert!(matches!(kept.say(twice.as_bytes()).status, 400 | 421));
+}
+
+/// Points 3 and 6: a WebSocket that another page opens.
+#[test]
+fn a_cross_site_websocket_is_refused_before_it_is_one() {
+    let home = Home::new();
+    let kept = home.keeper();
+    let cookie = log_in(&kept);
+    let ours = format!("http://{}", kept.host());
+    let open = |headers: &[(&str, &str)]| {
+        let upgrade = [
+            ("Upgrade", "websocket"),
+            ("Connection", "Upgrade"),
+            ("Sec-WebSocket-Version", "13"),
+            ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ];
+        let mut head = "GET /api/v1/stream HTTP/1.1\r\n".to_owned();
+        let host = kept.host();
+        let usual: &[(&str, &str)] =
+            if headers.iter().any(|(name, _)| *name == "Host") { &[] } else { &[("Host", &host)] };
+        for (name, value) in upgrade.iter().chain(usual).chain(headers) {
+            head += &format!("{name}: {value}\r\n");
+        }
+        let mut stream = std::net::TcpStream::connect(kept.address).unwrap();
+        std::io::Write::write_all(&mut stream, format!("{head}\r\n").as_bytes()).unwrap();
+        let mut first = [0; 12];
+        std::io::Read::read_exact(&mut stream, &mut first).unwrap();
+        String::from_utf8_lossy(&first[9..12]).parse::<u16>().unwrap()
+    };
+    let bearer = format!("Bearer {}", kept.token);
+    assert_eq!(open(&[("Cookie", &cookie), ("Origin", &ours)]), 101);
+    assert_eq!(open(&[("Authorization", &bearer)]), 101);
+    assert_eq!(open(&[("Cookie", &cookie)]), 403, "a page says where it comes from");
+    assert_eq!(open(&[("Cookie", &cookie), ("Origin", "http://evil.example")]), 403);
+    assert_eq!(open(&[("Cookie", &cookie), ("Origin", "null")]), 403);
+    assert_eq!(open(&[("Authorization", &bearer), ("Origin", "http://evil.example")]), 403);
+    assert_eq!(open(&[("Cookie", &cookie), ("Origin", &ours), ("Sec-Fetch-Site", "cross-site")]), 403);
+    assert_eq!(open(&[("Cookie", &cookie), ("Origin", &ours), ("Host", "evil.example")]), 421);
+    assert_eq!(open(&[("Origin", &ours)]), 401);
+}
+
+fn log_in(kept: &Kept) -> String {
+    let code = kept.boot.split_once("#boot=").unwrap().1;
+    let answer = exchange(kept, code);
+    assert_eq!(answer.status, 204, "{answer:?}");
+    let cookie = answer.header("set-cookie").unwrap();
+    assert!(
+        cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict") && cookie.contains("Path=/"),
+        "{cookie}"
+    );
+    cookie.split(';').next().unwrap().to_owned()
+}
+
+fn exchange(kept: &Kept, code: &str) -> crate::kit::Answer {
+    let ours = format!("http://{}", kept.host());
+    let headers = [("Authorization", ""), ("Origin", ours.as_str())];
+    kept.ask("POST", "/api/v1/auth/exchange", &headers, &json!({ "code": code }).to_string())
+}
+
+/// Point 4: the way in for a browser.
+#[test]
+fn a_code_logs_a_browser_in_once_and_secrets_stay_out_of_logs() {
+    let home = Home::new();
+    let mut kept = home.keeper();
+    let cookie = log_in(&kept);
+    let ours = format!("http://{}", kept.host());
+    let code = kept.boot.split_once("#boot=").unwrap().1.to_owned();
+    assert_eq!(exchange(&kept, &code).status, 401, "a code is good for one use");
+    let page = |kept: &Kept, path: &str| {
+        kept.ask("GET", path, &[("Authorization", ""), ("Cookie", &cookie)], "").status
+    };
+    assert_eq!(page(&kept, "/api/v1/sessions"), 200);
+    // Changes need more than a cookie.
+    let change = |headers: &[(&str, &str)]| kept.ask("POST", "/api/v1/auth/logout", headers, "{}").status;
+    assert_eq!(change(&[("Authorization", ""), ("Cookie", &cookie)]), 403);
+    assert_eq!(change(&[("Authorization", ""), ("Cookie", &cookie), ("Origin", &ours)]), 204);
+    assert_eq!(page(&kept, "/api/v1/sessions"), 401, "logged out");
+    let again = kept.local("POST", "/api/v1/auth/boot", "{}").good();
+    let code = again["url"].as_str().unwrap().split_once("#boot=").unwrap().1.to_owned();
+    assert_eq!(exchange(&kept, &code).status, 204);
+    kept.end();
+    for name in ["audit.jsonl", "logins.json"] {
+        let text = fs::read_to_string(kept.home.join(name)).unwrap();
+        for secret in [&kept.token, &code, &cookie] {
+            assert!(!text.contains(secret.as_str()), "{name} holds a secret");
+        }
+    }
+    let audit = fs::read_to_string(kept.home.join("audit.jsonl")).unwrap();
+    assert!(
+        audit.contains("\"login\"") && audit.contains("\"login-failed\"") && audit.contains("\"logout\""),
+        "{audit}"
+    );
+}
+
+/// Point 5: guessing.
+#[test]
+fn guessing_gets_slow_and_whoever_knows_the_token_does_not_notice() {
+    let home = Home::new();
+    let kept = home.keeper();
+    let guess = || kept.ask("GET", "/api/v1/info", &[("Authorization", "Bearer 1234")], "");
+    let answers: Vec<u16> = (0..40).map(|_| guess().status).collect();
+    assert_eq!((answers[0], answers[39]), (401, 429));
+    assert!(guess().header("retry-after").is_some());
+    assert_eq!(kept.get("/info").status, 200);
+    // Neither does the disk fill up.
+    let audit = fs::read_to_string(kept.home.join("audit.jsonl")).unwrap();
+    assert!((1..=21).contains(&audit.lines().count()), "{audit}");
+}
+
+/// Point 9: files that are not what they seem.
+#[test]
+fn a_symlinked_transcript_does_not_exist() {
+    let home = Home::new();
+    let (shown, linked, within, sub) = (session(), session(), session(), session());
+    home.conversation(&shown, "/tmp", 2);
+    // Somebody else's file, a whole folder of them, and a subagent's.
+    let secret = home.path().join("secret.jsonl");
+    fs::write(&secret, crate::kit::line(&linked, "/tmp", 0)).unwrap();
+    symlink(&secret, home.transcript("-project", &linked)).unwrap();
+    fs::create_dir_all(home.path().join("elsewhere")).unwrap();
+    fs::write(
+        home.path().join("elsewhere").join(format!("{within}.jsonl")),
+        crate::kit::line(&within, "/tmp", 0),
+    )
+    .unwrap();
+    symlink(home.path().join("elsewhere"), home.claude().join("projects/-linked")).unwrap();
+    let folder = home.conversation(&sub, "/tmp", 2).with_extension("").join("subagents");
+    fs::create_dir_all(&folder).unwrap();
+    symlink(&secret, folder.join("agent-a1.jsonl")).unwrap();
+    let kept = home.keeper();
+    let ids: Vec<String> = kept.get("/sessions").good()["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["session_id"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(ids.contains(&shown) && ids.contains(&sub) && ids.len() == 2, "{ids:?}");
+    for hidden in [&linked, &within] {
+        for route in ["", "/messages", "/tree", "/problems", "/subagents"] {
+            assert_eq!(kept.get(&format!("/sessions/{hidden}{route}")).status, 404, "{route}");
+        }
+    }
+    assert_eq!(kept.get(&format!("/sessions/{sub}/messages?agent=a1")).status, 404);
+    assert_eq!(kept.get(&format!("/sessions/{sub}/subagents")).good()["items"], json!([]));
+    let found = kept.get(&format!("/search?q={linked}")).good();
+    assert_eq!(found["items"], json!([]));
+    // Swapped after it was listed.
+    let path = home.transcript("-project", &shown);
+    fs::remove_file(&path).unwrap();
+    symlink(&secret, &path).unwrap();
+    assert_eq!(kept.get(&format!("/sessions/{shown}/messages")).status, 404);
+}
+
+/// Point 14: the folder itself may be a link.
+#[test]
+fn the_configured_folder_may_be_a_link() {
+    let home = Home::new();
+    let id = session();
+    home.conversation(&id, "/tmp", 2);
+    symlink(home.claude(), home.path().join("link")).unwrap();
+    let mut settings = home.settings();
+    settings.claude_folder = Some(home.path().join("link"));
+    let kept = Kept::start(settings);
+    assert_eq!(kept.get(&format!("/sessions/{id}/messages")).good()["items"].as_array().unwrap().len(), 2);
+}
+
+/// Point 9: what lies outside of the allowed roots is not there, whichever way one asks.
+#[test]
+fn sessions_outside_the_allowed_roots_do_not_exist() {
+    let home = Home::new();
+    let (inside, outside, beside) = (session(), session(), session());
+    let root = home.path().join("work");
+    fs::create_dir_all(root.join("api")).unwrap();
+    let place = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    home.conversation(&inside, &place("work/api"), 2);
+    home.conversation(&outside, &place("private"), 2);
+    home.conversation(&beside, &place("workshop"), 2);
+    let store = home.store();
+    let stored = pollster::block_on(store.create(rethread_store::NewSession::at(home.path()))).unwrap();
+    store.close().unwrap();
+    let mut settings = home.settings();
+    settings.allowed_roots = vec![root];
+    let kept = Kept::start(settings);
+    let listed = kept.get("/sessions").good();
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(listed["items"][0]["session_id"], inside.as_str());
+    for hidden in [&outside, &beside, stored.id().as_str()] {
+        for route in ["", "/messages", "/messages/u1/raw", "/tree", "/subagents", "/problems"] {
+            assert_eq!(kept.get(&format!("/sessions/{hidden}{route}")).status, 404, "{route}");
+        }
+        assert_eq!(kept.patch(&format!("/sessions/{hidden}"), json!({ "name": "mine" })).status, 404);
+        assert_eq!(kept.delete(&format!("/sessions/{hidden}")).status, 404);
+    }
+    assert_eq!(kept.get("/search?q=message").good()["items"].as_array().unwrap().len(), 2);
+    assert_eq!(kept.get("/projects").good()["items"].as_array().unwrap().len(), 1);
+    // Nor is it heard of.
+    let after = kept.get("/events?topics=all").good()["after"].as_str().unwrap().to_owned();
+    crate::kit::append(
+        &home.transcript("-project", &outside),
+        &crate::kit::line(&outside, &place("private"), 2),
+    );
+    crate::kit::append(
+        &home.transcript("-project", &inside),
+        &crate::kit::line(&inside, &place("work/api"), 2),
+    );
+    let events = kept.get(&format!("/events?topics=all&wait=20&after={after}")).good();
+    assert!(events.to_string().contains(&inside) && !events.to_string().contains(&outside), "{events}");
+}
+
+/// Point 14, and the fault of Claudekeeper and its peers: what anybody may ask for says nothing.
+#[test]
+fn what_needs_no_login_tells_nothing() {
+    let home = Home::new();
+    let id = session();
+    home.conversation(&id, "/home/ada/secret-project", 2);
+    let kept = home.keeper();
+    for (method, route) in route_table().into_iter().filter(|(method, route)| is_open(method, route)) {
+        let answer = kept.ask(&method, &route, &[("Authorization", "")], "{}");
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(
+            !text.contains("ada") && !text.contains(&id) && !text.contains("claude/projects"),
+            "{route}: {text}"
+        );
+    }
+    assert_eq!(kept.ask("GET", "/healthz", &[("Authorization", "")], "").body, b"ok");
+}
