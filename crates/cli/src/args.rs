@@ -519,7 +519,7 @@ pub(crate) struct Doctor {
 
 /// Run the keeper: every session in one place, for browsers and scripts on this machine
 ///
-/// Settings also come from $XDG_CONFIG_HOME/rethread/config.toml, table `serve`, by the names of these flags; flags win.
+/// Settings also come from $XDG_CONFIG_HOME/rethread/config.toml, table `[serve]`, by the names of these flags; flags win.
 #[derive(Debug, Arguments)]
 pub(crate) struct Serve {
     /// Where to listen; port 0 picks a free one
