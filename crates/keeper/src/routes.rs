@@ -32,7 +32,7 @@ pub(crate) use messages::lines_since;
 #[derive(OpenApi)]
 #[openapi(
     info(title = "rethread keeper", description = "Every session on this machine: read, follow, drive, rewind."),
-    components(schemas(Problem)),
+    components(schemas(Problem, sessions::Sort, messages::Branch)),
     security(("token" = []), ("cookie" = [])),
     modifiers(&Keys)
 )]

@@ -2,6 +2,7 @@
 
 mod defects;
 mod driving;
+mod fire;
 mod kit;
 mod reading;
 mod security;

@@ -42,7 +42,7 @@ pub(crate) struct SearchPage {
 }
 
 /// Looks for a text in all conversations
-#[utoipa::path(get, path = "/search", params(SearchQuery), responses((status = 200, body = SearchPage), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/search", params(SearchQuery), responses((status = 200, body = SearchPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn search(
     State(keeper): State<Arc<Keeper>>,
     Asked(query): Asked<SearchQuery>,
