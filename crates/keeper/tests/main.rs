@@ -4,6 +4,7 @@ mod defects;
 mod driving;
 mod fire;
 mod kit;
+mod page;
 mod reading;
 mod security;
 mod streams;

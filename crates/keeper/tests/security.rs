@@ -15,7 +15,7 @@ fn path(route: &str, id: &str) -> String {
 }
 
 fn is_open(method: &str, route: &str) -> bool {
-    matches!(route, "/" | "/healthz" | "/api/v1/healthz" | "/page.css" | "/page.js")
+    matches!(route, "/" | "/healthz" | "/api/v1/healthz" | "/assets/{file}")
         || (method, route) == ("POST", "/api/v1/auth/exchange")
 }
 

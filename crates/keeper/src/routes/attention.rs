@@ -29,7 +29,7 @@ pub(crate) struct AttentionPage {
 }
 
 /// What waits for a person, and what did
-#[utoipa::path(get, path = "/attention", params(AttentionQuery), responses((status = 200, body = AttentionPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
+#[utoipa::path(get, path = "/attention", operation_id = "list_attention", params(AttentionQuery), responses((status = 200, body = AttentionPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     State(keeper): State<Arc<Keeper>>,
     Asked(query): Asked<AttentionQuery>,

@@ -26,9 +26,9 @@ use crate::problem::Problem;
 pub(crate) struct MessagesQuery {
     /// The conversation that would be resumed, or every branch in the order of the file.
     branch: Option<Branch>,
-    /// Only what comes before this: a cursor of another page, or a message's id.
+    /// Only what comes before this: a cursor of another page, a message's id, or its number and a colon.
     before: Option<String>,
-    /// Only what comes after this: a cursor, a message's id, or the `position` of a head.
+    /// Only what comes after this: a cursor, a message's id, its number and a colon, or the `position` of a head.
     after: Option<String>,
     /// A page with this message in its middle.
     around: Option<String>,
@@ -215,6 +215,10 @@ fn number_of(history: &History, cursor: &str) -> Option<u64> {
         Some((number, uuid)) => (number.parse::<u64>().ok(), uuid),
         None => (None, cursor),
     };
+    // A number alone is a place in the conversation: a page scrolls to where it knows no id yet.
+    if let Some(number) = number.filter(|number| uuid.is_empty() && *number < history.lines()) {
+        return Some(number);
+    }
     let is_it = |item: &MessageItem| item.uuid.as_deref().unwrap_or_default() == uuid;
     if let Some(number) = number
         && lines(history, number..number + 1).ok()?.first().is_some_and(is_it)

@@ -19,6 +19,8 @@ pub(crate) struct SearchQuery {
     q: String,
     /// Only in sessions of this repository or directory.
     project: Option<String>,
+    /// Only in this session, and there everything.
+    session: Option<String>,
     /// Only what this role said: `user`, `assistant`.
     role: Option<String>,
     /// Only in calls of this tool.
@@ -54,6 +56,7 @@ pub(crate) async fn search(
     let hunt = Hunt {
         text: query.q,
         project: query.project,
+        session: query.session,
         role: query.role,
         tool: query.tool,
         after: query.after,
