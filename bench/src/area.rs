@@ -3,9 +3,8 @@
 use crate::bench::Bench;
 use crate::checkpoint;
 use crate::failure::Outcome;
-use crate::keeper;
 use crate::row::Row;
-use crate::{store, transcripts};
+use crate::{claude, keeper, store, transcripts};
 
 /// One part of the product, and what is tried of it, one after the other.
 #[derive(Clone)]
@@ -30,6 +29,7 @@ impl Area {
             ("store", store::TRIALS),
             ("checkpoint", checkpoint::TRIALS),
             ("transcripts", transcripts::TRIALS),
+            ("claude", claude::TRIALS),
             ("keeper", keeper::TRIALS),
         ];
         let all = all.map(|(name, trials)| Area { name, trials: trials.to_vec(), partial: false });

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::huge;
+use crate::claude;
 use crate::failure::Outcome;
 use crate::keeper::agent;
 use crate::store::{branching, killed_writer, listing, loading};
@@ -26,6 +27,8 @@ pub(crate) enum Errand {
     Find { finder: listing::Finder, root: PathBuf },
     /// Do something with Claude Code's own transcripts.
     Transcripts { task: transcripts::Task, place: PathBuf },
+    /// Do something with what the CLI says.
+    Claude(claude::Task),
     /// Append to a session until somebody kills the process.
     AppendUntilKilled { root: PathBuf, session: String },
     /// Be an agent that says what time it is.
@@ -67,6 +70,7 @@ impl Errand {
             Errand::Fork { root, session, at } => branching::fork(&root, &session, &at)?,
             Errand::Find { finder, root } => listing::find(finder, &root)?,
             Errand::Transcripts { task, place } => transcripts::run(&task, &place)?,
+            Errand::Claude(task) => claude::run(&task)?,
             Errand::Huge { folder, size } => huge::work(&folder, size)?,
             Errand::AppendUntilKilled { root, session } => {
                 killed_writer::append_until_killed(&root, &session)?

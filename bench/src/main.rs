@@ -5,6 +5,7 @@ mod bar;
 mod bench;
 mod careless_disk;
 mod checkpoint;
+mod claude;
 mod contest;
 mod corpus;
 mod counting_disk;
@@ -50,7 +51,12 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    let done = run(Args::parse());
+    rethread_claude::guard::init();
+    let done = match claude::serve_if_asked() {
+        Ok(false) => run(Args::parse()),
+        Ok(true) => Ok(ExitCode::SUCCESS),
+        Err(error) => Err(error),
+    };
     done.unwrap_or_else(|error| {
         ui::error(&*error);
         ExitCode::FAILURE

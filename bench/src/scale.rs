@@ -28,6 +28,10 @@ pub(crate) struct Scale {
     pub(crate) checkpoints: usize,
     /// Bytes of a very large file.
     pub(crate) huge_file: u64,
+    /// Frames of a conversation with the CLI.
+    pub(crate) frames: usize,
+    /// Bytes of a very long one.
+    pub(crate) spoken: u64,
     /// Whether the bars are worth judging.
     pub(crate) judged: bool,
 }
@@ -38,7 +42,7 @@ impl Scale {
         Self {
             rounds: 7,
             many_rounds: 25,
-            durable: 200,
+            durable: 1_000,
             shared: 6_400,
             written: 20_000,
             naive: 2_000,
@@ -49,6 +53,8 @@ impl Scale {
             large_tree: 50_000,
             checkpoints: 1_000,
             huge_file: 2 << 30,
+            frames: 100_000,
+            spoken: 1_000_000_000,
             judged: true,
         }
     }
@@ -69,6 +75,8 @@ impl Scale {
             large_tree: 120,
             checkpoints: 10,
             huge_file: 4 << 20,
+            frames: 300,
+            spoken: 2_000_000,
             judged: false,
         }
     }

@@ -74,9 +74,24 @@ fn a_quick_run_of_the_keeper_gives_every_row() {
 }
 
 #[test]
+fn a_quick_run_of_the_driver_gives_every_row() {
+    if rethread_testkit::Program::find().is_none() || rethread_testkit::PythonSdk::find().is_none() {
+        return rethread_testkit::cannot("Claude Code or the official SDK cannot be installed");
+    }
+    let program = Path::new(env!("CARGO_BIN_EXE_rethread-bench"));
+    let run = Command::new(program).args(["claude", "--quick"]).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let file = program.ancestors().nth(2).unwrap().join("bench/claude.quick.json");
+    assert_eq!(std::fs::read_to_string(file).unwrap().lines().count(), 3);
+}
+
+#[test]
 fn an_unknown_area_is_named_with_those_there_are() {
     let run = Command::new(env!("CARGO_BIN_EXE_rethread-bench")).arg("stroe").output().unwrap();
     assert!(!run.status.success());
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert_eq!(said, "error: there is no area stroe; there is: store, checkpoint, transcripts, keeper\n");
+    assert_eq!(
+        said,
+        "error: there is no area stroe; there is: store, checkpoint, transcripts, claude, keeper\n"
+    );
 }

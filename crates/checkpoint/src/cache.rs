@@ -13,7 +13,7 @@ use crate::look::Print;
 use crate::name::Name;
 use crate::path::TreePath;
 use crate::state::{File, Place, Present, State, Target};
-use crate::tree::Tracker;
+use crate::tracker::Tracker;
 
 const MAGIC: &[u8] = b"rethread files 1\n";
 

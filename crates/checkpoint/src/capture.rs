@@ -12,6 +12,7 @@ use crate::look::look;
 use crate::path::TreePath;
 use crate::record::{Change, Checkpoint, Source, What};
 use crate::state::State;
+use crate::work::Tell;
 
 /// When a capture is made, and on whose behalf.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,20 +51,46 @@ impl Checkpointer {
     /// Paths are absolute or relative to the root. A folder stands for everything in it. What cannot be captured is
     /// recorded as such, and makes every plan across it incomplete.
     pub async fn before(&self, moment: Moment, paths: &[impl AsRef<Path>]) -> Result<Checkpoint> {
-        self.named(What::Before, moment, paths).await
+        self.named(What::Before, moment, paths, &|_, _| {}).await
+    }
+
+    /// The same, and says how far it has come: a folder may hold a lot.
+    pub async fn before_telling(
+        &self,
+        moment: Moment,
+        paths: &[impl AsRef<Path>],
+        tell: Tell<'_>,
+    ) -> Result<Checkpoint> {
+        self.named(What::Before, moment, paths, tell).await
     }
 
     /// Records what a tool left behind, so that later edits by others are told apart.
     pub async fn after(&self, moment: Moment, paths: &[impl AsRef<Path>]) -> Result<Checkpoint> {
-        self.named(What::After, moment, paths).await
+        self.named(What::After, moment, paths, &|_, _| {}).await
     }
 
-    async fn named(&self, what: What, moment: Moment, paths: &[impl AsRef<Path>]) -> Result<Checkpoint> {
+    /// The same, and says how far it has come.
+    pub async fn after_telling(
+        &self,
+        moment: Moment,
+        paths: &[impl AsRef<Path>],
+        tell: Tell<'_>,
+    ) -> Result<Checkpoint> {
+        self.named(What::After, moment, paths, tell).await
+    }
+
+    async fn named(
+        &self,
+        what: What,
+        moment: Moment,
+        paths: &[impl AsRef<Path>],
+        tell: Tell<'_>,
+    ) -> Result<Checkpoint> {
         let mut record = self.begin(what, moment).await?;
         if !self.is_on() {
             return Ok(record);
         }
-        let captured = self.capture(&mut record, paths).await;
+        let captured = self.capture(&mut record, paths, tell).await;
         let captured = match captured {
             Ok(()) => self.record(record).await,
             Err(error) => Err(error),
@@ -74,7 +101,12 @@ impl Checkpointer {
         })
     }
 
-    async fn capture(&self, record: &mut Checkpoint, paths: &[impl AsRef<Path>]) -> Result<()> {
+    async fn capture(
+        &self,
+        record: &mut Checkpoint,
+        paths: &[impl AsRef<Path>],
+        tell: Tell<'_>,
+    ) -> Result<()> {
         let _hold = self.root()?.share()?;
         let mut wanted = BTreeSet::new();
         for path in paths {
@@ -88,7 +120,8 @@ impl Checkpointer {
         }
         self.add_missing_folders(&mut wanted)?;
         let paths: Vec<TreePath> = wanted.into_iter().collect();
-        let seen = self.contents().keep(self.root()?, &paths, self.settings().named_limit).await?;
+        let limit = self.settings().named_limit;
+        let seen = self.contents().keep_telling(self.root()?, &paths, limit, tell).await?;
         let change = |(path, state): (TreePath, State)| match record.what {
             What::Before => Change { path, before: Some(state), after: None, source: Source::Named },
             _ => Change { path, before: None, after: Some(state), source: Source::Named },

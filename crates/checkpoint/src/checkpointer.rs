@@ -11,7 +11,7 @@ use crate::ancestry;
 use crate::contents::Contents;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
-use crate::hands::{Hands, RealHands};
+use crate::hands::Hands;
 use crate::lines;
 use crate::log::{Log, News};
 use crate::look::{SMALL, look};
@@ -21,57 +21,10 @@ use crate::planner::{Lines, Planner};
 use crate::point::{self, Point};
 use crate::record::{Checkpoint, What};
 use crate::rewind::Recovered;
-use crate::root::{Hold, Root};
+use crate::root::Root;
+use crate::settings::{Settings, Switch};
 use crate::state::State;
-use crate::tree::Tracker;
-
-/// How checkpoints are made.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Settings {
-    /// Whether they are made at all.
-    pub switch: Switch,
-    /// Files that a tool names are kept up to this size.
-    pub named_limit: u64,
-    /// Files that a whole-tree capture finds are kept up to this size.
-    pub tree_file_limit: u64,
-    /// How much new content one whole-tree capture keeps at most.
-    pub tree_total_limit: u64,
-    /// How many paths one whole-tree capture looks at at most.
-    pub tree_paths_limit: u64,
-    /// Where to remember what files looked like, so that a whole-tree capture reads only what changed. A cache:
-    /// deleting it costs time and nothing else.
-    pub cache: Option<PathBuf>,
-    /// Folders that are never captured nor changed, beside every `.git` and the store itself.
-    pub never: Vec<PathBuf>,
-    /// The calls that change the tree.
-    pub hands: Arc<dyn Hands>,
-}
-
-/// Whether checkpoints are made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Switch {
-    /// They are.
-    #[default]
-    On,
-    /// Captures do nothing, and there is nothing to rewind to.
-    Off,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            switch: Switch::On,
-            named_limit: 16 << 30,
-            tree_file_limit: 64 << 20,
-            tree_total_limit: 4 << 30,
-            tree_paths_limit: 2_000_000,
-            cache: None,
-            never: Vec::new(),
-            hands: Arc::new(RealHands),
-        }
-    }
-}
+use crate::tracker::Tracker;
 
 /// The checkpoints of one session beneath one root.
 ///
@@ -115,18 +68,27 @@ pub struct Checkpointer {
 
 #[derive(Debug)]
 pub(crate) struct Inner {
-    log: Log,
+    pub(crate) log: Log,
     /// What ancestors recorded up to where this session begins.
     inherited: Arc<Vec<Checkpoint>>,
     /// Captures that failed and are not recorded yet.
     missed: Vec<String>,
     pub(crate) tracker: Option<Tracker>,
-    recovered: Vec<Recovered>,
+    pub(crate) recovered: Vec<Recovered>,
 }
 
 impl Checkpointer {
     /// Opens a session's checkpoints beneath a folder. A rewind that was interrupted is finished or taken back first.
     pub async fn open(session: &Session, root: &Path, settings: Settings) -> Result<Self> {
+        let opened = Self::unsettled(session, root, settings).await?;
+        if opened.is_on() {
+            opened.settle().await?;
+        }
+        Ok(opened)
+    }
+
+    /// The same, and leaves what was interrupted as it is.
+    pub(crate) async fn unsettled(session: &Session, root: &Path, settings: Settings) -> Result<Self> {
         let root = Root::open(root)?;
         let owner = ancestry::owner(session).await?;
         let backend = session.store().backend();
@@ -139,11 +101,7 @@ impl Checkpointer {
             recovered: Vec::new(),
         };
         let (contents, state) = (Contents::of(backend), Mutex::new(inner));
-        let opened = Self { session: session.clone(), owner, root, settings, contents, state };
-        if opened.is_on() {
-            opened.settle().await?;
-        }
-        Ok(opened)
+        Ok(Self { session: session.clone(), owner, root, settings, contents, state })
     }
 
     /// Returns whether anything is captured.
@@ -182,7 +140,7 @@ impl Checkpointer {
         }
         let old = self.contents.small(&step.path, &step.target).await?;
         let new = look(&self.root, &step.path, SMALL).bytes;
-        Ok(lines::unified(&step.path, old.as_deref(), new.as_deref()))
+        Ok(lines::unified_diff(&step.path.to_string(), old.as_deref(), new.as_deref()))
     }
 
     /// Returns all captures, those of ancestors first, the oldest first.
@@ -267,32 +225,6 @@ impl Checkpointer {
 
     pub(crate) fn no_such_point(&self, point: &EntryId) -> Error {
         Error::NoSuchPoint { session: self.session.id().clone(), point: point.clone() }
-    }
-
-    /// Takes in what others recorded, and sees to a rewind that nobody finished.
-    pub(crate) async fn settle(&self) -> Result<()> {
-        self.refresh().await?;
-        if self.pending()?.is_some() {
-            let hold = self.root.claim()?;
-            self.settle_within(&hold).await?;
-        }
-        Ok(())
-    }
-
-    /// The same for whoever holds the root: then whoever began a rewind and did not end it is dead.
-    pub(crate) async fn settle_within(&self, _: &Hold) -> Result<()> {
-        self.refresh().await?;
-        while let Some(intent) = self.pending()? {
-            let recovered = self.recover(&intent).await?;
-            self.inner().recovered.push(recovered);
-            self.refresh().await?;
-        }
-        Ok(())
-    }
-
-    fn pending(&self) -> Result<Option<Checkpoint>> {
-        let place = self.root.place()?;
-        Ok(self.with_log(|log| log.pending(&place).cloned()))
     }
 
     pub(crate) async fn refresh(&self) -> Result<()> {

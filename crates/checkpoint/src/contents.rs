@@ -13,6 +13,7 @@ use crate::look::{SMALL, Seen, look};
 use crate::path::TreePath;
 use crate::root::{Root, open_in};
 use crate::state::{File, State};
+use crate::work::Tell;
 
 /// How much is held in memory before it is stored.
 const BATCH: usize = 16 << 20;
@@ -38,8 +39,20 @@ impl Contents {
 
     /// Looks at paths and stores what is in them. All of it is durable when this returns.
     pub(crate) async fn keep(&self, root: &Root, paths: &[TreePath], limit: u64) -> Result<Vec<Seen>> {
+        self.keep_telling(root, paths, limit, &|_, _| {}).await
+    }
+
+    /// The same, and says how far it has come.
+    pub(crate) async fn keep_telling(
+        &self,
+        root: &Root,
+        paths: &[TreePath],
+        limit: u64,
+        tell: Tell<'_>,
+    ) -> Result<Vec<Seen>> {
         let (mut all, mut batch, mut size) = (Vec::with_capacity(paths.len()), Vec::new(), 0);
-        for path in paths {
+        for (number, path) in paths.iter().enumerate() {
+            tell(number + 1, paths.len());
             let mut seen = look(root, path, limit);
             let hash = seen.state.file().map(|file| (file.hash, file.size));
             if let (Some((hash, _)), Some(bytes)) = (hash, seen.bytes.take()) {
@@ -85,6 +98,25 @@ impl Contents {
         let blob = BlobId::of(&content);
         self.backend.put_blob(&blob, &mut &content[..]).await?;
         Ok(blob)
+    }
+
+    /// Reads a blob to its end and returns what is wrong with it, if something is.
+    pub(crate) async fn flaw(&self, blob: &BlobId) -> Result<Option<String>> {
+        let (mut hasher, mut at) = (Sha256::new(), 0);
+        loop {
+            match self.backend.get_blob(blob, at..at + PIECE).await {
+                Ok(None) => return Ok(Some("it is missing".into())),
+                Ok(Some(bytes)) if bytes.is_empty() => break,
+                Ok(Some(bytes)) => {
+                    at += bytes.len() as u64;
+                    hasher.update(&bytes);
+                }
+                Err(StoreError::Damaged { reason, .. }) => return Ok(Some(reason)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let whole = BlobId::of_hasher(hasher) == *blob;
+        Ok((!whole).then(|| "its content has another hash".into()))
     }
 
     /// Returns whether a file's content is there, without reading all of it.

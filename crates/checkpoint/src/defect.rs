@@ -32,6 +32,10 @@ pub(crate) enum Defect {
     TakeTheOutsideForOurs,
     /// A capture that failed is not mentioned.
     ForgetTheMissed,
+    /// Nothing beneath the root says that a rewind of it was interrupted.
+    LeaveNoMark,
+    /// A file that looks as it did is taken for unchanged, however young it was when it was read.
+    TrustYoungTimes,
 }
 
 impl Defect {

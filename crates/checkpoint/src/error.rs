@@ -101,6 +101,22 @@ pub enum Error {
         root: PathBuf,
     },
 
+    /// A rewind beneath this root was interrupted, and this store does not have the session that it is of.
+    #[error(
+        "a rewind beneath {} was interrupted: receipt {receipt} of session {session} in {store}",
+        root.display()
+    )]
+    Unfinished {
+        /// The root, which holds the mark `.rethread-rewind`.
+        root: PathBuf,
+        /// The rewind's receipt.
+        receipt: EntryId,
+        /// Whose checkpoints have to be opened there to finish it.
+        session: SessionId,
+        /// The store that has that session.
+        store: String,
+    },
+
     /// What was restored does not read back as it should. Every path is as the receipt's record says, but this one.
     #[error("{path} was restored and reads back differently")]
     Unverified {

@@ -5,7 +5,6 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 use crate::contents::Contents;
 use crate::error::{Error, Result};
 use crate::look::{SMALL, look};
-use crate::path::TreePath;
 use crate::plan::Step;
 use crate::root::Root;
 use crate::state::{Present, State};
@@ -35,8 +34,9 @@ pub(crate) async fn count(root: &Root, contents: &Contents, step: &Step) -> Resu
     Ok(Some(difference(&old, &new)))
 }
 
-/// Returns the difference between two contents as text, or nothing where there are no lines to show.
-pub(crate) fn unified(path: &TreePath, old: Option<&[u8]>, new: Option<&[u8]>) -> Option<String> {
+/// Returns the difference between two contents as a unified diff, or nothing where there are no lines to show. A side
+/// that is not there has no content.
+pub fn unified_diff(path: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> Option<String> {
     let text = |bytes: Option<&[u8]>| Some(String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned());
     let name = |side: &str, there: bool| if there { format!("{side}/{path}") } else { "/dev/null".into() };
     if old.is_some_and(|bytes| !is_text(bytes)) || new.is_some_and(|bytes| !is_text(bytes)) {

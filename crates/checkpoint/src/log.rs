@@ -21,6 +21,8 @@ pub(crate) struct Log {
     pub(crate) damage: Vec<String>,
     /// How each rewind ended.
     ended: HashMap<EntryId, Ended>,
+    /// Rewinds that have not, by their place among the records: asked for before every capture.
+    unended: Vec<usize>,
     /// What retention gave up.
     retired: Option<Retire>,
 }
@@ -81,11 +83,16 @@ impl Log {
         if let Some(ended) = &record.ended {
             // The first word counts: a rewind ends once.
             self.ended.entry(ended.receipt.clone()).or_insert_with(|| ended.clone());
+            self.unended.retain(|at| self.records[*at].id != ended.receipt);
         }
         if let Some(retire) = &record.retire
             && self.retired.as_ref().is_none_or(|known| known.before < retire.before)
         {
             self.retired = Some(retire.clone());
+        }
+        // What a fork took over was its parent's to finish.
+        if record.rewind.is_some() && record.inherited.is_none() && !self.ended.contains_key(&record.id) {
+            self.unended.push(self.records.len());
         }
         self.records.push(record);
     }
@@ -94,14 +101,14 @@ impl Log {
         self.next
     }
 
-    /// Returns the rewind that nobody has finished or taken back, if there is one beneath this root.
+    /// Returns the rewinds that nobody has finished or taken back.
+    pub(crate) fn unended(&self) -> impl Iterator<Item = &Checkpoint> {
+        self.unended.iter().map(|at| &self.records[*at])
+    }
+
+    /// Returns the first of them beneath this root.
     pub(crate) fn pending(&self, place: &str) -> Option<&Checkpoint> {
-        self.records.iter().find(|record| {
-            // What a fork took over was its parent's to finish.
-            let own = record.inherited.is_none();
-            let here = own && record.rewind.as_ref().is_some_and(|intent| intent.place == place);
-            here && !self.ended.contains_key(&record.id)
-        })
+        self.unended().find(|record| record.rewind.as_ref().is_some_and(|intent| intent.place == place))
     }
 
     /// Returns what counts: without what retention gave up, and without rewinds that did not happen.

@@ -8,12 +8,13 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::mark::is_mark;
 use crate::name::Name;
 
 /// Where a path may not lead, whoever wrote it.
-const RULE: &str = "is no path beneath a root: names without `.`, `..`, NUL and `.git`";
+const RULE: &str = "is no path beneath a root: names without `.`, `..`, NUL, `.git` and `.rethread-rewind`";
 
-/// A path beneath a root: one or more names, none of which is empty, `.`, `..` or `.git`.
+/// A path beneath a root: one or more names, none of which is empty, `.`, `..`, `.git` or the mark of a rewind.
 ///
 /// A record on disk may have been written by anybody, so reading one obeys the same rules.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -46,7 +47,8 @@ impl TreePath {
 
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
         let safe = |name: &[u8]| {
-            !matches!(name, b"" | b"." | b"..") && !name.contains(&0) && !name.eq_ignore_ascii_case(b".git")
+            let plain = !matches!(name, b"" | b"." | b"..") && !name.contains(&0);
+            plain && !name.eq_ignore_ascii_case(b".git") && !is_mark(name)
         };
         if bytes.len() < 4096 && bytes.split(|byte| *byte == b'/').all(safe) {
             Ok(Self(bytes.into()))
@@ -132,6 +134,7 @@ mod tests {
             ".git/config",
             "a/.GIT/x",
             "a\0b",
+            "a/.rethread-rewind",
         ] {
             assert!(TreePath::parse(hostile.as_bytes()).is_err(), "{hostile:?}");
         }

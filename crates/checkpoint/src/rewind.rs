@@ -6,12 +6,14 @@ use crate::checkpointer::Checkpointer;
 use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::look::look_past;
+use crate::mark::Mark;
 use crate::plan::Plan;
 use crate::planner::Lines;
 use crate::record::{Change, Checkpoint, Ended, Intent, Outcome, Source, What};
 use crate::result::Rewound;
+use crate::stand::{Stand, replaced, stand};
 use crate::state::State;
-use crate::work::{Move, Stand, Tell, Work, replaced, stand};
+use crate::work::{Move, Tell, Work};
 
 impl Checkpointer {
     /// Does what a plan says, all of it or nothing. What is replaced is saved first.
@@ -44,7 +46,12 @@ impl Checkpointer {
             self.record(intent.clone()).await?;
         }
         let work = self.work(&receipt)?;
-        if let Err(error) = work.bring(&moves, tell).await {
+        let marked = self.mark(&receipt).set(self.hands(), self.root()?.folder());
+        let brought = match marked.map_err(Error::io("mark", self.root_path())) {
+            Ok(()) => work.bring(&moves, tell).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = brought {
             self.take_back(&work, &moves).await?;
             return Err(error);
         }
@@ -130,7 +137,10 @@ impl Checkpointer {
     async fn end(&self, receipt: &EntryId, outcome: Outcome, left: Vec<crate::TreePath>) -> Result<()> {
         let mut ended = Checkpoint::new(EntryId::generate(), What::Ended);
         ended.ended = Some(Ended { receipt: receipt.clone(), outcome, left });
-        self.record(ended).await.map(drop)
+        self.record(ended).await?;
+        // Whoever still sees it sees that the rewind has ended.
+        let _ = Mark::clear(self.hands(), self.root()?.folder());
+        Ok(())
     }
 
     fn work<'a>(&'a self, receipt: &'a EntryId) -> Result<Work<'a>> {

@@ -1,19 +1,21 @@
 //! Walking a tree on several threads: what is not as it is known to be.
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
+use crate::folder_names::{Lookup, names_in};
+use crate::folder_queue::{Queue, Task};
 use crate::ignored::{IGNORED, Ignored};
 use crate::known::{Item, Known, join};
 use crate::look::{Print, look_in};
+use crate::mark::is_mark;
 use crate::pack::{Packed, Packer};
 use crate::path::TreePath;
 use crate::record::LeftOut;
@@ -63,20 +65,6 @@ pub(crate) enum News {
     Failed(std::io::Error),
 }
 
-/// A folder to be looked at.
-struct Task {
-    path: Vec<u8>,
-    parent: Arc<OwnedFd>,
-    ignored: Option<Arc<Ignored>>,
-}
-
-/// Folders that wait, and how many are being looked at.
-#[derive(Default)]
-struct Queue {
-    waiting: Mutex<(Vec<Task>, usize)>,
-    changed: Condvar,
-}
-
 /// Starts a walk. What it finds comes through the channel, which ends with it.
 pub(crate) fn start(walk: &Arc<Walk>, root: OwnedFd) -> (Receiver<News>, Vec<JoinHandle<()>>) {
     let (tell, news) = sync_channel(16);
@@ -91,39 +79,6 @@ pub(crate) fn start(walk: &Arc<Walk>, root: OwnedFd) -> (Receiver<News>, Vec<Joi
         })
     };
     (news, (0..threads).map(start).collect())
-}
-
-impl Queue {
-    fn push(&self, tasks: Vec<Task>) {
-        if !tasks.is_empty() {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            waiting.0.extend(tasks);
-            self.changed.notify_all();
-        }
-    }
-
-    /// Returns the next folder; nothing once all of them were looked at.
-    fn next(&self) -> Option<Task> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if let Some(task) = waiting.0.pop() {
-                waiting.1 += 1;
-                return Some(task);
-            }
-            if waiting.1 == 0 {
-                return None;
-            }
-            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn done(&self) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.1 -= 1;
-        if waiting.1 == 0 {
-            self.changed.notify_all();
-        }
-    }
 }
 
 struct Walker<'a> {
@@ -194,6 +149,9 @@ impl Walker<'_> {
         let name = if task.path.is_empty() { b"." } else { last_name(&task.path) };
         let folder = rustix::fs::openat(&task.parent, OsStr::from_bytes(name), flags, Mode::empty())?;
         let names = names_in(folder.as_fd(), buffer)?;
+        if names.iter().any(is_mark) {
+            return Err(std::io::Error::other("a rewind was interrupted there, or is under way"));
+        }
         let rules = names.iter().any(Ignored::is_rules);
         let ignored = match rules {
             true => Ignored::within(task.ignored.clone(), folder.as_fd(), &task.path),
@@ -321,64 +279,6 @@ impl Walker<'_> {
             }
         }
     }
-}
-
-/// Finds names among those that are known, quickest if they come in the order in which they came the last time.
-struct Lookup<'a> {
-    known: &'a [Item],
-    next: usize,
-    seen: Vec<bool>,
-    by_name: Option<HashMap<&'a [u8], usize>>,
-}
-
-impl<'a> Lookup<'a> {
-    fn new(known: &'a [Item]) -> Self {
-        Self { known, next: 0, seen: vec![false; known.len()], by_name: None }
-    }
-
-    fn find(&mut self, name: &[u8]) -> Option<&'a Item> {
-        let at = match self.known.get(self.next) {
-            Some(item) if *item.name == *name => self.next,
-            _ => {
-                let index = || self.known.iter().enumerate().map(|(at, item)| (&*item.name, at)).collect();
-                *self.by_name.get_or_insert_with(index).get(name)?
-            }
-        };
-        self.next = at + 1;
-        self.seen[at] = true;
-        self.known.get(at)
-    }
-
-    fn unseen(&self) -> impl Iterator<Item = &'a Item> {
-        self.known.iter().zip(&self.seen).filter(|(_, seen)| !**seen).map(|(item, _)| item)
-    }
-}
-
-/// The names in a folder, one after the other in one buffer.
-struct Names {
-    text: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Names {
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, end)| &self.text[start..*end])
-    }
-}
-
-fn names_in(folder: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> std::io::Result<Names> {
-    let mut names = Names { text: Vec::new(), ends: Vec::new() };
-    let mut entries = rustix::fs::RawDir::new(folder, buffer.spare_capacity_mut());
-    while let Some(entry) = entries.next() {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if !matches!(name, b"." | b".." | b".git") {
-            names.text.extend_from_slice(name);
-            names.ends.push(names.text.len());
-        }
-    }
-    Ok(names)
 }
 
 fn last_name(path: &[u8]) -> &[u8] {

@@ -12,9 +12,10 @@ use crate::contents::Contents;
 use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::hands::{Hands, sync_each_or_all};
-use crate::look::{Print, Seen, look, look_in, look_past};
+use crate::look::{Print, look_in, look_past};
 use crate::path::TreePath;
 use crate::root::{Root, says_absent, says_no_folder, stat_in};
+use crate::stand::replaced;
 use crate::state::{Present, State};
 
 /// A folder that nobody said the mode of.
@@ -42,8 +43,8 @@ pub(crate) struct Work<'a> {
     pub(crate) receipt: &'a EntryId,
 }
 
-/// What tells how far a long rewind has come.
-pub(crate) type Tell<'a> = &'a (dyn Fn(usize, usize) + Send + Sync);
+/// What tells how far long work has come: how many paths are done, and of how many.
+pub type Tell<'a> = &'a (dyn Fn(usize, usize) + Send + Sync);
 
 impl Work<'_> {
     /// Makes every path what it is to be. On an error some may be changed and some not, each wholly or not at all.
@@ -56,7 +57,10 @@ impl Work<'_> {
 
     /// Writes new contents beside their places and makes them durable. Nothing of the tree is changed yet.
     async fn prepare(&self, moves: &[Move], tell: Tell<'_>) -> Result<BTreeMap<usize, OwnedFd>> {
-        let (mut asides, mut files) = (BTreeMap::new(), Vec::new());
+        // The root's own folder too: its mark must be there before anything changes.
+        let root = self.root.folder().try_clone_to_owned();
+        let root = root.map_err(Error::io("open", self.root.path()))?;
+        let (mut asides, mut files) = (BTreeMap::new(), vec![root]);
         for (done, step) in moves.iter().enumerate() {
             tell(done, moves.len());
             let State::Present(present) = &step.to else { continue };
@@ -85,7 +89,7 @@ impl Work<'_> {
                     }
                     // More than a few are synced all at once, and need not be held open for that.
                     if files.len() < 8 {
-                        files.push(aside);
+                        files.push(aside.into());
                     }
                 }
                 Present::Folder { .. } => unreachable!("folders need no preparation"),
@@ -249,74 +253,6 @@ impl Work<'_> {
         wrong.map_or(Ok(()), |step| Err(Error::Unverified { path: step.path.clone() }))
     }
 
-    /// Clears away what an interrupted change left beside its place. Returns whether the path itself is somebody
-    /// else's, which was caught on its way out and is put back.
-    pub(crate) fn clear(&self, step: &Move) -> Result<bool> {
-        let name = self.aside(step);
-        let mut caught = false;
-        for folder in self.folders_of(&step.path) {
-            let aside = look_in(folder.as_fd(), &name, u64::MAX);
-            if matches!(aside.state, State::Absent) {
-                continue;
-            }
-            let path = self.root.full(&step.path);
-            let here = look(self.root, &step.path, u64::MAX).state;
-            let ours = aside.state.same(&step.from) || aside.state.same(&step.to);
-            match self.is_swapped(step, &here) {
-                // A folder of ours is in its place already; what was caught stays where it is.
-                Some(true) if !ours && here.is_folder() => {
-                    caught = true;
-                    continue;
-                }
-                // Somebody saved it while the two changed places: what was caught goes back.
-                Some(true) if !ours => {
-                    caught = true;
-                    let back = self.put_back(step, folder.as_fd(), &name, &here);
-                    back.map_err(Error::io("put back", &path))?;
-                    if here == State::Absent {
-                        continue;
-                    }
-                }
-                // It is half of the new content, or all of either.
-                Some(_) => {}
-                None if ours => {}
-                // Somebody changed the path since, and what is aside may be somebody's too: it is never removed.
-                None => continue,
-            }
-            let cleared = self.hands.remove(folder.as_fd(), &name);
-            cleared.map_err(Error::io("clear away what is beside", &path))?;
-        }
-        Ok(caught)
-    }
-
-    /// Returns whether a path and what is aside have changed places; nothing if that cannot be told.
-    fn is_swapped(&self, step: &Move, here: &State) -> Option<bool> {
-        let had_content = matches!(step.from, State::Present(_)) && !step.from.is_folder();
-        let gets_content = matches!(step.to, State::Present(_)) && !step.to.is_folder();
-        match () {
-            () if !had_content => Some(false),
-            () if here.same(&step.from) => Some(false),
-            () if here.same(&step.to) => Some(true),
-            () if !gets_content && (*here == State::Absent || here.is_folder()) => Some(true),
-            () => None,
-        }
-    }
-
-    fn put_back(
-        &self,
-        step: &Move,
-        folder: std::os::fd::BorrowedFd<'_>,
-        name: &std::ffi::OsStr,
-        here: &State,
-    ) -> io::Result<()> {
-        let parent = self.root.parent_of(&step.path)?;
-        let place = (parent.as_fd(), step.path.name());
-        match here {
-            State::Absent => self.hands.rename((folder, name), place),
-            _ => self.hands.exchange((folder, name), place),
-        }
-    }
-
     /// Returns the nearest folder that is there: new content waits in it, on the right file system.
     fn nearest_folder(&self, path: &TreePath) -> Result<OwnedFd> {
         let mut failed = None;
@@ -331,55 +267,13 @@ impl Work<'_> {
         failed.map_err(Error::io("open the folder of", self.root.full(path)))
     }
 
-    /// Returns every folder that new content may have waited in.
-    fn folders_of(&self, path: &TreePath) -> Vec<OwnedFd> {
-        let folders = path.ancestors().filter_map(|folder| self.root.open_folder(&folder).ok());
-        folders.chain(self.root.folder().try_clone_to_owned().ok()).collect()
-    }
-
     /// Returns the name under which a path's new content waits and its former one leaves.
-    fn aside(&self, step: &Move) -> OsString {
+    pub(crate) fn aside(&self, step: &Move) -> OsString {
         // A record says what the receipt is, and records may be anybody's.
         let receipt: String =
             self.receipt.as_str().chars().filter(char::is_ascii_alphanumeric).take(64).collect();
         format!(".rethread-{receipt}-{}", step.number).into()
     }
-}
-
-/// Returns the folders among these that come or go: without them nothing is in them, whatever takes their place.
-pub(crate) fn replaced(moves: &[Move]) -> BTreeSet<TreePath> {
-    let folders = moves.iter().filter(|step| step.to.is_folder() != step.from.is_folder());
-    folders.map(|step| step.path.clone()).collect()
-}
-
-/// Returns which of two states a path is in now.
-pub(crate) fn stand(root: &Root, step: &Move, replaced: &BTreeSet<TreePath>) -> (Stand, Seen) {
-    let seen = look_past(root, &step.path, replaced, u64::MAX);
-    let stand = match () {
-        () if seen.state.same(&step.to) => Stand::There,
-        () if seen.state.same(&step.from) => Stand::Back,
-        // Between a file and a folder there is a moment with neither, and a new folder gets its mode a moment later.
-        () if step.from.is_folder() != step.to.is_folder()
-            && (seen.state == State::Absent || seen.state.is_folder()) =>
-        {
-            Stand::Midway
-        }
-        () => Stand::Elsewhere,
-    };
-    (stand, seen)
-}
-
-/// How far a path has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stand {
-    /// It is what it was.
-    Back,
-    /// It is on its way from the one to the other.
-    Midway,
-    /// It is what it is to be.
-    There,
-    /// It is neither: somebody else changed it.
-    Elsewhere,
 }
 
 /// Some file systems cannot exchange names.

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pollster::block_on;
 use rethread_checkpoint::{Checkpointer, Choices, Moment, Point, Settings, Window};
@@ -91,7 +92,7 @@ fn rewind(folder: &Path, life: &Mortal, death: Death) -> bool {
         let plan = checkpoints.plan(&Point::At(id("m1")), &Choices::default()).await?;
         checkpoints.apply(&plan).await
     });
-    let died = life.is_dead() || (matches!(death, Death::Fails(..)) && done.is_err());
+    let died = life.is_dead() || (matches!(death, Death::Fails(..) | Death::FailsFrom(..)) && done.is_err());
     assert!(died || done.is_ok(), "{done:?}");
     // What still waits is lost with the machine.
     let _ = store.close();
@@ -148,56 +149,205 @@ fn differences(found: &Picture, before: &Picture, after: &Picture) -> Vec<(PathB
 #[test]
 fn r7_a_crash_at_every_call_of_a_rewind_ends_before_or_after() {
     for death in [Death::Before as fn(usize) -> Death, Death::After] {
-        for call in 0.. {
+        let calls = at_every_call(|call| {
             let scene = Scene::new();
             let died = rewind(scene.path(), &Mortal::new(Death::Never), death(call));
             check(&scene, &format!("{:?}", death(call)));
-            if !died {
-                assert!(call > 40, "a rewind makes more calls than {call}");
-                break;
-            }
-        }
+            died
+        });
+        assert!(calls > 40, "a rewind makes more calls than {calls}");
     }
 }
 
+/// What the second death leaves undone is the same before a call and after the one before it, so one of the two does.
 #[test]
-fn r7_a_crash_at_every_call_of_a_recovery_ends_before_or_after() {
-    let mut recoveries = 0;
-    for call in (0..).step_by(4) {
-        for second in (call % 3..).step_by(3) {
+fn r7_a_crash_at_every_call_of_a_recovery_from_a_crash_at_every_call_ends_before_or_after() {
+    let pairs = AtomicUsize::new(0);
+    at_every_call(|call| {
+        for second in 0.. {
             let scene = Scene::new();
             if !rewind(scene.path(), &Mortal::new(Death::Never), Death::After(call)) {
-                assert!(recoveries > 100, "{recoveries}");
-                return;
+                return false;
             }
             let life = Mortal::new(Death::After(second));
             let _ = recover(scene.path(), &life);
-            recoveries += 1;
+            pairs.fetch_add(1, Ordering::Relaxed);
             check(&scene, &format!("died at {call}, and again at {second}"));
             if !life.is_dead() {
                 break;
             }
         }
+        true
+    });
+    assert!(pairs.load(Ordering::Relaxed) > 500, "{pairs:?}");
+}
+
+/// Opens another session's checkpoints, which has never heard of the rewind.
+fn open_another(folder: &Path, root: &str) -> rethread_checkpoint::Result<usize> {
+    let store = Store::new(FileBackend::new(folder.join("store")), Options::default());
+    let root = folder.join(root);
+    let opened = block_on(async {
+        let other = store.create(NewSession::at(&root)).await?;
+        Checkpointer::open(&other, &root, Settings::default()).await
+    });
+    let recovered = opened.map(|opened| opened.recovered().len());
+    store.close().unwrap();
+    recovered
+}
+
+#[test]
+fn r7_whoever_comes_next_beneath_the_root_finds_an_interrupted_rewind_whatever_session_it_is_of() {
+    for root in ["project", "project/deep"] {
+        let recovered = AtomicUsize::new(0);
+        at_every_call(|call| {
+            let scene = Scene::new();
+            let died = rewind(scene.path(), &Mortal::new(Death::Never), Death::After(call));
+            let told = format!("{root}, died at {call}");
+            let found = open_another(scene.path(), root).unwrap_or_else(|error| panic!("{told}: {error:?}"));
+            recovered.fetch_add(found, Ordering::Relaxed);
+            let picture = picture(&scene.path().join("project"));
+            let whole = picture == scene.before || picture == scene.after;
+            assert!(whole, "{told}: {:?}", differences(&picture, &scene.before, &scene.after));
+            check(&scene, &told);
+            died
+        });
+        assert!(recovered.load(Ordering::Relaxed) > 15, "{root}: {recovered:?}");
+    }
+}
+
+/// Returns a scene whose rewind died half-way.
+fn half_way() -> Scene {
+    (0..)
+        .map(|call| {
+            let scene = Scene::new();
+            rewind(scene.path(), &Mortal::new(Death::Never), Death::After(call));
+            scene
+        })
+        .find(|scene| {
+            let found = picture(&scene.path().join("project"));
+            // Beyond the mark and what waits beside: something has changed its place.
+            found.get(&scene.path().join("project/becomes-folder"))
+                != scene.after.get(&scene.path().join("project/becomes-folder"))
+        })
+        .unwrap()
+}
+
+#[test]
+fn r7_a_rewind_that_only_another_store_can_finish_is_refused_and_told() {
+    let scene = half_way();
+    let root = scene.path().join("project");
+    let half = picture(&root);
+    let elsewhere = base();
+    let store = Store::new(FileBackend::new(elsewhere.path().join("store")), Options::default());
+    let other = block_on(store.create(NewSession::at(&root))).unwrap();
+    let refused = block_on(Checkpointer::open(&other, &root, Settings::default())).unwrap_err();
+    let told = refused.to_string();
+    assert!(matches!(refused, rethread_checkpoint::Error::Unfinished { .. }), "{told}");
+    assert!(told.contains("session s in") && told.contains("/store"), "{told}");
+    assert_eq!(picture(&root), half);
+    check(&scene, "then by its own store");
+    block_on(Checkpointer::open(&other, &root, Settings::default())).unwrap();
+}
+
+#[test]
+fn r7_a_mark_that_a_stranger_made_stops_nobody() {
+    let scene = half_way();
+    let mark = scene.path().join("project/.rethread-rewind");
+    let chown = |owner| std::os::unix::fs::lchown(&mark, Some(owner), None);
+    if chown(65_534).is_err() {
+        return crate::kit::cannot("giving files to others needs root");
+    }
+    assert_eq!(open_another(scene.path(), "project").unwrap(), 0);
+    chown(0).unwrap();
+    assert_eq!(open_another(scene.path(), "project").unwrap(), 1);
+}
+
+#[test]
+fn r7_a_capture_of_a_wider_tree_leaves_out_where_a_rewind_was_interrupted() {
+    let scene = half_way();
+    let store = Store::new(FileBackend::new(scene.path().join("store")), Options::default());
+    let wider = block_on(store.create(NewSession::at(scene.path()))).unwrap();
+    let checkpoints = block_on(Checkpointer::open(&wider, scene.path(), Settings::default())).unwrap();
+    let captured = block_on(checkpoints.tree(Moment::default(), Window::Idle)).unwrap();
+    let left_out: Vec<_> = captured.left_out.iter().map(|left| left.path.to_string()).collect();
+    assert_eq!(left_out, ["project"], "{captured:?}");
+    store.close().unwrap();
+}
+
+#[test]
+fn r7_a_rewind_that_was_interrupted_can_be_told_without_touching_it() {
+    let scene = half_way();
+    let half = picture(&scene.path().join("project"));
+    let (store, session) = open(scene.path(), &Mortal::new(Death::Never));
+    let told = block_on(rethread_checkpoint::interrupted(&store, session.id())).unwrap();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].root, scene.path().join("project").canonicalize().unwrap());
+    assert_eq!(picture(&scene.path().join("project")), half);
+    store.close().unwrap();
+    recover(scene.path(), &Mortal::new(Death::Never)).unwrap();
+    let (store, session) = open(scene.path(), &Mortal::new(Death::Never));
+    assert_eq!(block_on(rethread_checkpoint::interrupted(&store, session.id())).unwrap(), []);
+    store.close().unwrap();
+}
+
+#[test]
+fn r4_an_error_at_any_call_of_a_rewind_once_or_for_good_leaves_everything_before_or_after() {
+    for (error, from) in
+        [(5, false), (28, false), (30, false), (24, false), (13, false), (5, true), (28, true)]
+    {
+        at_every_call(|call| {
+            let scene = Scene::new();
+            let life = Mortal::new(Death::Never);
+            let death = if from { Death::FailsFrom(call, error) } else { Death::Fails(call, error) };
+            rewind(scene.path(), &life, death);
+            check(&scene, &format!("{death:?}"));
+            life.calls() > call
+        });
     }
 }
 
 #[test]
-fn r4_an_error_at_any_call_of_a_rewind_leaves_everything_before_or_after() {
-    for error in [5, 28, 30, 13] {
-        let mut fine = 0;
-        for call in (error as usize % 2..).step_by(2) {
+fn r7_an_error_at_any_call_of_a_recovery_is_told_and_the_next_one_ends_before_or_after() {
+    let failures = AtomicUsize::new(0);
+    at_every_call(|call| {
+        for second in 0.. {
             let scene = Scene::new();
-            let life = Mortal::new(Death::Never);
-            rewind(scene.path(), &life, Death::Fails(call, error));
-            check(&scene, &format!("call {call} fails with {error}"));
-            if life.calls() <= call {
-                fine += 1;
+            if !rewind(scene.path(), &Mortal::new(Death::Never), Death::After(call)) {
+                return false;
             }
-            if fine > 1 {
+            let error = [5, 28, 30, 13][second % 4];
+            let life = Mortal::new(Death::Fails(second, error));
+            let failed = recover(scene.path(), &life).is_err();
+            failures.fetch_add(usize::from(failed), Ordering::Relaxed);
+            check(&scene, &format!("died at {call}, then call {second} failed with {error}"));
+            if life.calls() <= second {
                 break;
             }
         }
-    }
+        true
+    });
+    assert!(failures.load(Ordering::Relaxed) > 200, "{failures:?}");
+}
+
+/// Tries every call, many at a time since they mostly wait, until there is no such call. Returns how many there are.
+fn at_every_call(tried: impl Fn(usize) -> bool + Sync) -> usize {
+    let (next, end) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                loop {
+                    let call = next.fetch_add(1, Ordering::Relaxed);
+                    if call >= end.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    if !tried(call) {
+                        end.fetch_min(call, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    end.into_inner()
 }
 
 #[test]
@@ -207,11 +357,15 @@ fn r7_new_contents_are_durable_before_they_take_their_place() {
     rewind(scene.path(), &life, Death::Never);
     let done = life.done();
     let at = |what: &str| done.iter().position(|done| done.starts_with(what)).unwrap();
-    let last = |what: &[&str]| done.iter().rposition(|done| what.contains(done)).unwrap();
     let synced = at("sync");
     assert!(
         done[..synced].iter().all(|done| ["make_file", "write", "set_mode", "make_link"].contains(done)),
         "{done:?}"
     );
-    assert!(last(&["sync", "sync_all"]) > last(&["exchange", "rename", "remove", "make_folder"]), "{done:?}");
+    // The very last is the mark, which goes when everything has ended.
+    let (rest, mark) = done.split_at(done.len() - 1);
+    let last_of = |what: &[&str]| rest.iter().rposition(|done| what.contains(done)).unwrap();
+    assert_eq!((mark, done[0]), (&["remove"][..], "make_link"), "{done:?}");
+    let changed = last_of(&["exchange", "rename", "remove", "make_folder"]);
+    assert!(last_of(&["sync", "sync_all"]) > changed, "{done:?}");
 }

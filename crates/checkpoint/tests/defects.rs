@@ -3,6 +3,8 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::mounted::Image;
+
 /// A fault, and the test that finds it.
 const CAUGHT: &[(&str, &str)] = &[
     ("FollowLinks", "promises::r9_a_link_in_place_of_a_folder_is_not_followed_by_a_rewind"),
@@ -22,14 +24,26 @@ const CAUGHT: &[(&str, &str)] = &[
     ),
     ("TakeTheOutsideForOurs", "trees::what_changes_while_no_tool_runs_is_a_conflict_until_it_is_named"),
     ("ForgetTheMissed", "promises::r12_a_capture_that_failed_makes_every_plan_across_it_incomplete"),
+    (
+        "LeaveNoMark",
+        "crash::r7_whoever_comes_next_beneath_the_root_finds_an_interrupted_rewind_whatever_session_it_is_of",
+    ),
+    (
+        "TrustYoungTimes",
+        "ticks::r13_an_edit_within_the_tick_of_a_clock_is_found_though_the_file_looks_as_it_did",
+    ),
 ];
+/// What can only be shown where a file system can be mounted.
+const MOUNTED: &str = "ticks::";
 
 /// A fault may make its test hang; that finds it too, but not for ever.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn every_fault_that_is_put_in_on_purpose_is_caught_by_its_test() {
-    let missed: Vec<String> = CAUGHT.iter().filter_map(|(defect, test)| catch(defect, test).err()).collect();
+    let can_mount = Image::new("ext4 of whole seconds", "defaults").is_some();
+    let here = CAUGHT.iter().filter(|(_, test)| can_mount || !test.starts_with(MOUNTED));
+    let missed: Vec<String> = here.filter_map(|(defect, test)| catch(defect, test).err()).collect();
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 

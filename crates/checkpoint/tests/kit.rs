@@ -168,3 +168,10 @@ pub(crate) fn forcing(paths: &[&str]) -> Choices {
 pub(crate) fn leaving(paths: &[&str]) -> Choices {
     Choices { leave: paths.iter().map(|path| tree_path(path)).collect(), ..Choices::default() }
 }
+
+/// Says in one line that a test cannot be made here; in CI that is a failure.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+pub(crate) fn cannot(what: &str) {
+    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{what}");
+    eprintln!("skipped: {what}");
+}

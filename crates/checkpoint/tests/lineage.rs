@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use pollster::block_on;
-use rethread_checkpoint::{Checkpointer, Error, Keep, Moment, Retention, Settings, Window, retire};
-use rethread_store::{Cleaning, Entry, Fork, Mode, Session};
+use rethread_checkpoint::{Checkpointer, Error, Keep, Moment, Reason, Retention, Settings, Window, retire};
+use rethread_store::{Cleaning, Entry, Files, Fork, Imported, MemoryBackend, Mode, Options, Session, Store};
 
 use crate::kit::{Project, Speak, at, id};
 
@@ -27,8 +27,12 @@ fn turn(project: &Project, session: &Session, message: &str, content: &str) {
 
 /// Clears away everything that nothing refers to, however young it is.
 fn clean(project: &Project) -> usize {
-    let cleaning =
-        Cleaning { trash_after: Some(Duration::ZERO), blobs_after: Duration::ZERO, mode: Mode::Apply };
+    let cleaning = Cleaning {
+        trash_after: Some(Duration::ZERO),
+        blobs_after: Duration::ZERO,
+        grace: Duration::ZERO,
+        mode: Mode::Apply,
+    };
     std::thread::sleep(Duration::from_millis(5));
     let cleaned = block_on(project.store.gc(&cleaning)).unwrap();
     assert!(cleaned.failed.is_empty(), "{:?}", cleaned.failed);
@@ -104,7 +108,8 @@ fn r14_a_clean_up_takes_nothing_that_a_capture_a_receipt_or_the_trash_refers_to(
     let receipt = checkpoints.rewind(at("m1")).unwrap().receipt.unwrap();
     assert_eq!(clean(&project), 0);
     block_on(project.store.delete(project.session.id())).unwrap();
-    let kept = Cleaning { trash_after: None, blobs_after: Duration::ZERO, mode: Mode::Apply };
+    let kept =
+        Cleaning { trash_after: None, blobs_after: Duration::ZERO, grace: Duration::ZERO, mode: Mode::Apply };
     assert!(block_on(project.store.gc(&kept)).unwrap().blobs.is_empty());
     block_on(project.store.restore(project.session.id())).unwrap();
     of(&project.session, &project).rewind(rethread_checkpoint::Point::Undo(receipt)).unwrap();
@@ -170,4 +175,64 @@ impl Messages for Checkpointer {
         let all = block_on(self.checkpoints()).unwrap();
         all.iter().filter_map(|checkpoint| checkpoint.message.as_ref().map(ToString::to_string)).collect()
     }
+}
+
+/// Sends a session to a store that has never seen any of it.
+fn travel(project: &Project, session: &Session, files: Files) -> (Store, Session, Imported) {
+    let bundle = project.base().join("bundle");
+    let mut out = std::fs::File::create(&bundle).unwrap();
+    block_on(project.store.export_with(session.id(), files, &mut out)).unwrap();
+    let elsewhere = Store::new(MemoryBackend::default(), Options::default());
+    let imported = block_on(elsewhere.import_bundle(&bundle, None)).unwrap();
+    let session = block_on(elsewhere.open(&imported.session_id)).unwrap();
+    (elsewhere, session, imported)
+}
+
+#[test]
+fn a_session_that_travels_takes_the_contents_along_that_its_checkpoints_and_its_ancestors_refer_to() {
+    let project = Project::new();
+    let large: String = (0..200_000).map(|number| format!("{number}\n")).collect();
+    project.write("a", "0\n");
+    project.write("large", &large);
+    project.write("empty", "");
+    for number in 0..60 {
+        project.write(&format!("many/{number}"), format!("{number} of many\n"));
+    }
+    turn(&project, &project.session, "m1", "1\n");
+    let fork = block_on(project.session.fork(Fork::default().at(id("m1")))).unwrap();
+    say(&fork, "f1");
+    let checkpoints = of(&fork, &project);
+    block_on(checkpoints.tree(Moment::of(id("f1")), Window::Idle)).unwrap();
+    std::fs::remove_dir_all(project.path("many")).unwrap();
+    project.write("a", "2\n");
+    project.write("large", "small\n");
+    project.remove("empty");
+    block_on(checkpoints.tree(Moment::of(id("f1")).tool("t"), Window::Tools)).unwrap();
+
+    let (store, there, imported) = travel(&project, &fork, Files::Included);
+    assert!(imported.files > 3 && !imported.without_files && imported.skipped == 0, "{imported:?}");
+    let mut looked = rethread_checkpoint::Looked::default();
+    let lost = block_on(rethread_checkpoint::verify(&store, there.id(), &mut looked));
+    assert_eq!(lost.unwrap(), []);
+    assert!(block_on(store.verify(there.id())).unwrap().is_ok());
+    let checkpoints = of(&there, &project);
+    checkpoints.rewind(at("f1")).unwrap();
+    assert_eq!(project.read("large").unwrap(), large);
+    assert_eq!((project.read("a").unwrap(), project.read("empty").unwrap()), ("1\n".into(), String::new()));
+    assert_eq!(project.read("many/59").unwrap(), "59 of many\n");
+    // What the fork inherits travels too.
+    checkpoints.rewind(at("m1")).unwrap();
+    assert_eq!(project.read("a").unwrap(), "0\n");
+}
+
+#[test]
+fn a_session_that_travels_without_its_contents_says_so_and_its_rewind_stops_before_the_first_change() {
+    let project = Project::new();
+    project.write("a", "0\n");
+    turn(&project, &project.session, "m1", "1\n");
+    let (_, there, imported) = travel(&project, &project.session, Files::LeftOut);
+    assert!(imported.files == 0 && imported.without_files, "{imported:?}");
+    let plan = of(&there, &project).planned(at("m1"));
+    assert_eq!(plan.conflicts[0].reason, Reason::Missing);
+    assert_eq!(project.read("a").unwrap(), "1\n");
 }

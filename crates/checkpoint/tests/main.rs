@@ -11,6 +11,10 @@ mod fire;
 mod kit;
 mod lineage;
 mod mortal;
+#[path = "../../cli/tests/fire/mounted.rs"]
+#[expect(dead_code, reason = "shared with other test binaries")]
+mod mounted;
 mod promises;
 mod recorder;
+mod ticks;
 mod trees;

@@ -20,6 +20,8 @@ pub(crate) enum Death {
     After(usize),
     /// It does not die, but the n-th call fails with this error.
     Fails(usize, i32),
+    /// It does not die, but from the n-th on all calls fail with this error.
+    FailsFrom(usize, i32),
 }
 
 #[derive(Debug)]
@@ -74,6 +76,9 @@ impl Mortal {
             match life.death {
                 _ if life.dead => return Err(gone()),
                 Death::Fails(at, error) if at == here => return Err(io::Error::from_raw_os_error(error)),
+                Death::FailsFrom(at, error) if at <= here => {
+                    return Err(io::Error::from_raw_os_error(error));
+                }
                 Death::Before(at) if at == here => {
                     life.dead = true;
                     return Err(gone());

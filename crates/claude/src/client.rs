@@ -70,7 +70,8 @@ struct Live {
     caretaker: Caretaker,
     complaints: Complaints,
     server_info: Value,
-    requests: AtomicU64,
+    requests: Requests,
+    asked: AtomicU64,
 }
 
 impl ClaudeClient {
@@ -197,10 +198,14 @@ impl Live {
         let caretaker = Caretaker::new(connection.agent);
         let complaints = Complaints::new(options.stderr.clone());
         let complaining = connection.complaints.map(|input| tokio::spawn(complaints.clone().read(input)));
+        let requests = Requests::new(Arc::clone(options), outbox.clone());
+        for (name, server) in &options.mcp_servers {
+            requests.serve(name, server);
+        }
         let reader = Reader {
             board: Arc::clone(&board),
             outbox: outbox.clone(),
-            requests: Requests::new(Arc::clone(options), outbox.clone()),
+            requests: requests.clone(),
             caretaker: caretaker.clone(),
             complaints: complaints.clone(),
             complaining,
@@ -208,11 +213,19 @@ impl Live {
             max_frame_bytes: options.max_frame_bytes,
         };
         tokio::spawn(reader.read(connection.output));
-        Self { board, outbox, caretaker, complaints, server_info: Value::Null, requests: AtomicU64::new(1) }
+        Self {
+            board,
+            outbox,
+            caretaker,
+            complaints,
+            server_info: Value::Null,
+            requests,
+            asked: AtomicU64::new(1),
+        }
     }
 
     async fn request(&self, request: &'static str, body: Value, limit: Duration) -> Result<Value> {
-        let id = format!("host-{}", self.requests.fetch_add(1, Ordering::Relaxed));
+        let id = format!("host-{}", self.asked.fetch_add(1, Ordering::Relaxed));
         let forgotten = Forgotten { board: &self.board, id: &id };
         let answer = self.board.expect(&id, request);
         self.outbox.send(&json!({ "type": "control_request", "request_id": id, "request": body })).await?;

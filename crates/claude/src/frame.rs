@@ -1,11 +1,11 @@
 //! One line of the CLI's: its bytes, and what kind it is.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
 use crate::message::Message;
@@ -86,13 +86,14 @@ impl Frame {
         }
         #[derive(Deserialize)]
         struct Typed<'a> {
-            #[serde(borrow, default)]
-            r#type: Option<Cow<'a, str>>,
+            #[serde(borrow)]
+            r#type: Option<&'a RawValue>,
         }
         let typed: Result<Typed<'_>, _> = serde_json::from_slice(&bytes);
         match typed {
             Ok(typed) if bytes.trim_ascii_start().starts_with(b"{") => {
-                let kind = FrameKind::of(typed.r#type.as_deref().unwrap_or_default());
+                let name = typed.r#type.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+                let kind = FrameKind::of(name.as_deref().unwrap_or_default());
                 Ok(Self { kind, bytes })
             }
             _ => Err(bad(&bytes)),
@@ -156,8 +157,7 @@ mod tests {
     #[test]
     fn any_object_is_a_frame_and_anything_else_is_none() {
         for line in ["{}", r#"{"type":7}"#, r#"{"a":1,"type":"system"}"#, r#"{"type":"quite new"}"#, " {} "] {
-            let frame = Frame::parse(line);
-            assert!(frame.is_ok() != line.contains('7'), "{line}: {frame:?}");
+            assert!(Frame::parse(line).is_ok(), "{line}");
         }
         for line in ["", "[]", "null", "7", r#""text""#, "{", "Debug: hello", r#"{"type":"user""#] {
             assert!(Frame::parse(line).is_err(), "{line}");

@@ -50,8 +50,8 @@ pub fn init() {
 
 /// Returns a command that runs a program under a guard, which ends it when the other end of `control` is closed.
 ///
-/// The reading end must stay inheritable until the command was spawned. That others may inherit it meanwhile does no
-/// harm: only the writing end says whether the host lives.
+/// The reading end must stay inheritable until the command was spawned, and have a number of two digits or more. That
+/// others may inherit it meanwhile does no harm: only the writing end says whether the host lives.
 pub(crate) fn command(
     program: &OsStr,
     arguments: &[OsString],

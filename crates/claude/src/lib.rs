@@ -30,6 +30,7 @@ mod error;
 mod frame;
 pub mod guard;
 mod hook;
+mod in_process;
 mod lines;
 mod locate;
 mod message;
@@ -38,6 +39,8 @@ mod permission;
 pub mod prelude;
 mod prompt;
 mod query;
+#[cfg(feature = "sessions")]
+pub mod sessions;
 mod stderr_callback;
 pub mod transport;
 mod version;
@@ -46,6 +49,7 @@ pub use client::{ClaudeClient, ContextUsage, Interrupted, MessageStream, Respons
 pub use error::{Error, Result};
 pub use frame::{Frame, FrameKind};
 pub use hook::{HookEvent, HookInput, HookMatcher, HookOutput, Hooks};
+pub use in_process::{InProcessServer, ToolOutput, ToolServer};
 pub use locate::find_cli;
 pub use message::{
     ApiMessage, AssistantMessage, CommandLifecycle, ContentBlock, ErrorSubtype, McpServerState, Message,
@@ -62,3 +66,6 @@ pub use permission::{
 pub use prompt::Prompt;
 pub use query::{QueryStream, query};
 pub use stderr_callback::StderrCallback;
+
+// Their types are in this crate's own: a server of the one, what a tool takes of the other.
+pub use {rmcp, schemars};

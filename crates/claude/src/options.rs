@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::hook::Hooks;
 use crate::permission::PermissionCallback;
@@ -60,12 +60,20 @@ macro_rules! options {
         }
     };
     (@type optional $type:ty) => { Option<$type> };
+    (@type exact $type:ty) => { Option<$type> };
     (@type list $type:ty) => { Vec<$type> };
     (@type $kind:tt $type:ty) => { $type };
     (@setter optional $($doc:literal)+, $name:ident: $type:ty) => {
         $(#[doc = $doc])+
         pub fn $name(mut self, $name: impl Into<$type>) -> Self {
             self.options.$name = Some($name.into());
+            self
+        }
+    };
+    (@setter exact $($doc:literal)+, $name:ident: $type:ty) => {
+        $(#[doc = $doc])+
+        pub fn $name(mut self, $name: $type) -> Self {
+            self.options.$name = Some($name);
             self
         }
     };
@@ -112,9 +120,9 @@ options! {
     /// The model to use when the first one is overloaded.
     optional fallback_model: String = None,
     /// How hard the model tries.
-    optional effort: Effort = None,
+    exact effort: Effort = None,
     /// How the model thinks before it answers.
-    optional thinking: Thinking = None,
+    exact thinking: Thinking = None,
     /// Beta features of the API.
     list betas: String = Vec::new(),
     /// What the model is told about its task; Claude Code's own prompt unless given.
@@ -124,11 +132,11 @@ options! {
     /// The schema that the answer has to fit, as JSON Schema.
     optional output_schema: Value = None,
     /// How many times the model may be asked before the turn ends.
-    optional max_turns: u32 = None,
+    exact max_turns: u32 = None,
     /// What the session may cost, in US dollars.
-    optional max_budget_usd: f64 = None,
+    exact max_budget_usd: f64 = None,
     /// How many tokens a task may take, as far as the model is told.
-    optional task_budget: u64 = None,
+    exact task_budget: u64 = None,
 
     /// The tools that there are at all.
     optional tools: Tools = None,
@@ -137,7 +145,7 @@ options! {
     /// The tools that are always refused.
     list disallowed_tools: String = Vec::new(),
     /// What is allowed without asking.
-    optional permission_mode: PermissionMode = None,
+    exact permission_mode: PermissionMode = None,
     /// Lets `bypassPermissions` be switched on later.
     plain allow_dangerously_skip_permissions: bool = false,
     /// Decides about tool calls.
@@ -186,6 +194,8 @@ options! {
 
     /// Flags that this crate does not know, without their dashes, with or without a value.
     by_hand extra_args: BTreeMap<String, Option<String>> = BTreeMap::new(),
+    /// Fields of the first request to the CLI that this crate does not know, for example `promptSuggestions`.
+    by_hand extra_initialize: Map<String, Value> = Map::new(),
     /// Called with every line that the CLI complains about.
     by_hand stderr: Option<StderrCallback> = None,
     /// The CLI to run; it is looked for unless given.

@@ -3,6 +3,7 @@
 pub use crate::client::{ClaudeClient, MessageStream, ResponseStream, RewindResult};
 pub use crate::error::Error;
 pub use crate::hook::{HookEvent, HookInput, HookMatcher, HookOutput};
+pub use crate::in_process::{ToolOutput, ToolServer};
 pub use crate::message::{
     AssistantMessage, ContentBlock, ErrorSubtype, Message, ResultMessage, StreamEvent, SystemMessage,
     UserMessage,

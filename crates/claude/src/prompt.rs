@@ -1,6 +1,6 @@
 //! What the host says to the agent.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::message::ContentBlock;
@@ -17,12 +17,13 @@ use crate::message::ContentBlock;
 pub struct Prompt {
     blocks: Vec<ContentBlock>,
     uuid: String,
+    fields: Map<String, Value>,
 }
 
 impl Prompt {
     /// Returns a prompt of any blocks, under a new UUID.
     pub fn new(blocks: impl IntoIterator<Item = ContentBlock>) -> Self {
-        Self { blocks: blocks.into_iter().collect(), uuid: Uuid::new_v4().to_string() }
+        Self { blocks: blocks.into_iter().collect(), uuid: Uuid::new_v4().to_string(), fields: Map::new() }
     }
 
     /// Returns it with another UUID. A UUID that the session has seen already is acknowledged, and not run again.
@@ -48,6 +49,17 @@ impl Prompt {
         self
     }
 
+    /// Returns it with a field that this crate does not know, for example `priority`.
+    pub fn with(mut self, field: impl Into<String>, value: Value) -> Self {
+        self.fields.insert(field.into(), value);
+        self
+    }
+
+    /// Returns it as a text that is delivered as written: no `@path` is filled in, and no `/command` is run.
+    pub fn verbatim(self) -> Self {
+        self.with("client_composed", json!(true))
+    }
+
     /// Returns the UUID that the message has in the transcript: what to rewind to, or to resume at.
     pub fn uuid(&self) -> &str {
         &self.uuid
@@ -61,7 +73,13 @@ impl Prompt {
             blocks => json!(blocks),
         };
         let message = json!({ "role": "user", "content": content });
-        json!({ "type": "user", "message": message, "parent_tool_use_id": null, "session_id": "", "uuid": self.uuid })
+        let mut line = self.fields.clone();
+        line.insert("type".into(), json!("user"));
+        line.insert("message".into(), message);
+        line.insert("parent_tool_use_id".into(), Value::Null);
+        line.insert("session_id".into(), json!(""));
+        line.insert("uuid".into(), json!(self.uuid));
+        Value::Object(line)
     }
 }
 

@@ -178,7 +178,7 @@ async fn a_failure_of_the_api_is_a_result_that_says_so() {
 #[tokio::test]
 async fn the_turns_a_session_may_take_are_limited() {
     let Some(home) = home() else { return };
-    let client = connect(options(home).max_turns(1u32)).await;
+    let client = connect(options(home).max_turns(1)).await;
     let script =
         Script::new("Work").calls("Bash", json!({ "command": "echo one", "description": "d" })).says("never");
     let heard = ask(&client, script).await;

@@ -1,10 +1,18 @@
 //! The crate against the real CLI, and against agents that misbehave.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod controls;
 mod conversation;
+mod effects;
+mod examples;
 mod files;
+mod frames;
 mod hooks;
 mod kit;
+mod older_faults;
 mod options;
 mod permissions;
+#[cfg(feature = "sessions")]
+mod sessions_door;
 mod sessions_on_disk;
+mod tools;

@@ -74,8 +74,7 @@ fn the_options_of_sessions() {
 fn the_options_of_the_model() {
     let model =
         builder().model("opus").fallback_model("sonnet").effort(Effort::ExtraHigh).betas(["one", "two"]);
-    let model =
-        model.thinking(Thinking::Tokens(4000)).max_turns(3u32).max_budget_usd(0.5).task_budget(9000u64);
+    let model = model.thinking(Thinking::Tokens(4000)).max_turns(3).max_budget_usd(0.5).task_budget(9000);
     let model = model.append_system_prompt("Be brief.").output_schema(json!({ "type": "object" }));
     insta::assert_snapshot!(launched(model), @r#"
     --model=opus
@@ -173,7 +172,7 @@ fn contradictions_are_named() {
         builder().no_session_persistence(true).enable_file_checkpointing(true),
         builder().model("x").fallback_model("x"),
         builder().system_prompt("x").append_system_prompt("y"),
-        builder().max_turns(0u32),
+        builder().max_turns(0),
     ];
     let told = wrong.map(|options| options.try_build().unwrap_err().to_string()).join("\n");
     insta::assert_snapshot!(told, @r"

@@ -1,7 +1,7 @@
 //! Resume, continue, fork and resume-at, as the transcripts show them.
 
 use rethread_claude::{ClaudeAgentOptionsBuilder, Prompt};
-use rethread_testkit::Prompt as Script;
+use rethread_testkit::{Prompt as Script, Reply};
 use uuid::Uuid;
 
 use crate::kit::{Heard, ask, connect, options, own_home};
@@ -21,8 +21,15 @@ async fn a_session_goes_on_where_it_is_resumed_continued_and_forked() {
     let first = turn(options(&home).session_id(&id).session_name("the-first"), "one").await;
     assert_eq!(first.session(), id);
     assert_eq!(turn(options(&home).resume(&id), "two").await.session(), id);
-    assert_eq!(turn(options(&home).resume("the-first"), "three").await.session(), id);
-    assert_eq!(turn(options(&home).continue_conversation(true), "four").await.session(), id);
+    let by_name = if home.program().is_at_least("2.1.200") { "the-first" } else { &id };
+    assert_eq!(turn(options(&home).resume(by_name), "three").await.session(), id);
+    let again = options(&home);
+    // An older one goes on in a session of a new id.
+    let again = match home.program().is_at_least("2.1.200") {
+        true => again.continue_conversation(true),
+        false => again.resume(&id),
+    };
+    assert_eq!(turn(again, "four").await.session(), id);
     let before = std::fs::read_to_string(home.transcript(&id)).unwrap();
     let forked = turn(options(&home).resume(&id).fork_session(true), "five").await;
     assert_ne!(forked.session(), id);
@@ -89,4 +96,24 @@ async fn a_session_without_persistence_leaves_no_transcript() {
         .filter(|file| file.path().extension().is_some_and(|extension| extension == "jsonl"))
         .collect();
     assert!(transcripts.is_empty(), "{transcripts:?}");
+}
+
+#[tokio::test]
+async fn a_session_whose_host_left_in_the_middle_can_be_resumed() {
+    let Some(home) = own_home() else { return };
+    let id = Uuid::new_v4().to_string();
+    let client = connect(options(&home).session_id(&id).include_partial_messages(true)).await;
+    ask(&client, Script::new("one").says("answer to one")).await;
+    let hanging = Script::new("two").reply(Reply::text("half an").hanging()).to_string();
+    let mut hanging = client.send_message(hanging).await.unwrap();
+    while let Some(message) = hanging.next_message().await {
+        if matches!(message.unwrap(), rethread_claude::Message::StreamEvent(event) if event.text().is_some())
+        {
+            break;
+        }
+    }
+    drop(client);
+    // The stream of a client that is gone ends, too.
+    while hanging.next_message().await.is_some() {}
+    assert_eq!(turn(options(&home).resume(&id), "three").await.session(), id);
 }

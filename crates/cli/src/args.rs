@@ -107,6 +107,9 @@ pub(crate) struct List {
     /// Only those of the store
     #[arg(long)]
     pub(crate) stored: bool,
+    /// First count the messages of Claude Code's own that nobody has counted yet; the counts are remembered
+    #[arg(long)]
+    pub(crate) count: bool,
     /// Print each session's metadata as JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
@@ -145,6 +148,15 @@ pub(crate) struct Show {
     /// First make sure that everything shown would survive a power cut
     #[arg(long)]
     pub(crate) durable: bool,
+    /// One subagent instead, by its id or the beginning of one; for old versions, by its first entry's
+    #[arg(long, value_name = "AGENT", conflicts_with_all = ["at", "all", "transcript", "stamped", "latest"])]
+    pub(crate) subagent: Option<String>,
+    /// List the subagents instead
+    #[arg(long, conflicts_with_all = ["at", "all", "transcript", "stamped", "raw", "subagent", "latest"])]
+    pub(crate) subagents: bool,
+    /// Write everything at once: without, a person at a terminal gets it through $PAGER, else `less`
+    #[arg(long)]
+    pub(crate) no_pager: bool,
     /// Print the entries as they were appended, one per line
     #[arg(long)]
     pub(crate) json: bool,
@@ -266,6 +278,9 @@ pub(crate) struct Repair {
     /// Do it
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Print what was found and done as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Clear away what nothing needs any more
@@ -286,6 +301,9 @@ pub(crate) struct Gc {
     /// Only say what would be cleared away
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Print what was cleared away as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Record what files are, before a tool changes them, and print the checkpoint's id
@@ -415,6 +433,9 @@ pub(crate) struct Import {
     /// Copy Claude Code's own sessions into the store, or what is new of them; all of them if none is named
     #[arg(long, value_name = "ID", num_args = 0..)]
     pub(crate) claude: Option<Vec<NamedSession>>,
+    /// Print what became of each session as JSON, one object per line
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Write a session as one file
@@ -428,6 +449,9 @@ pub(crate) struct Export {
     /// Write it as a session of Claude Code's own, which `claude --resume` takes
     #[arg(long, conflicts_with = "output")]
     pub(crate) claude: bool,
+    /// Leave out the contents of files that its checkpoints refer to: smaller, but files cannot be rewound from it
+    #[arg(long, conflicts_with = "claude")]
+    pub(crate) without_files: bool,
 }
 
 /// Follow a session as it grows
@@ -495,7 +519,7 @@ pub(crate) struct Doctor {
 
 /// Run the keeper: every session in one place, for browsers and scripts on this machine
 ///
-/// Settings also come from $XDG_CONFIG_HOME/rethread/config.toml, table [serve], by the names of these flags; flags win.
+/// Settings also come from $XDG_CONFIG_HOME/rethread/config.toml, table `[serve]`, by the names of these flags; flags win.
 #[derive(Debug, Arguments)]
 pub(crate) struct Serve {
     /// Where to listen; port 0 picks a free one

@@ -67,6 +67,11 @@ pub(crate) fn failure(error: Error) -> Failure {
         Error::NotInPlan(_) => Some("`--dry-run` shows the paths that there are".into()),
         Error::NoContent { path, .. } => Some(format!("`--leave {path}` goes without it")),
         Error::Busy { .. } => Some("wait for it, and type it again".into()),
+        Error::Unfinished { session, store, root, .. } => Some(format!(
+            "`rethread --store {store} checkpoints {session}` finishes it; if that session is gone for good, \
+             remove {}",
+            root.join(".rethread-rewind").display()
+        )),
         Error::Taken(_) => Some("`--id` names another one".into()),
         _ => None,
     };

@@ -11,6 +11,7 @@ mod files;
 mod keeper_place;
 mod named;
 mod native;
+mod pager;
 mod patience;
 mod place;
 mod short_ids;

@@ -1,9 +1,12 @@
 //! Claude Code's own sessions, and where rethread keeps what it needs for them.
 
 mod export;
+mod history;
 mod import;
 mod show;
+mod subagent;
 mod table;
+mod trashed;
 
 use std::path::{Path, PathBuf};
 
@@ -13,9 +16,12 @@ use sha2::{Digest as _, Sha256};
 use crate::failure::Failure;
 
 pub(crate) use export::export;
+pub(crate) use history::{checkpoints, diff};
 pub(crate) use import::import;
 pub(crate) use show::{Form, Part, find_entry, show, tail};
+pub(crate) use subagent::list_subagents;
 pub(crate) use table::{Item, table};
+pub(crate) use trashed::TrashedSession;
 
 /// Claude Code's folder, and what belongs to it elsewhere.
 #[derive(Debug)]
@@ -80,6 +86,13 @@ impl Native {
             )
         })?;
         Ok(data.join("rethread-native-trash"))
+    }
+
+    /// Counts the messages of sessions that nobody counted since they changed, and remembers the counts.
+    pub(crate) fn count(&self, go_on: impl FnMut() -> bool) -> Result<(), Failure> {
+        let (Some(claude), Some(index)) = (&self.claude, self.index()) else { return Ok(()) };
+        claude.count(&index, go_on)?;
+        Ok(())
     }
 
     /// Returns what Claude Code's environment has to say of its folder. Nothing where the folder is the usual one: then

@@ -1,11 +1,13 @@
 //! Everything the program says: answers to stdout, talk to stderr. No other file prints.
 
-use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::fmt;
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use rethread_store::Metadata;
 
 use crate::failure::{Done, Failure, without_number};
+use crate::pager::Pager;
 use crate::text::{harmless, one_line};
 
 /// How wide a line may be that is cut, where no terminal says how wide it is.
@@ -14,9 +16,9 @@ const USUAL_WIDTH: usize = 100;
 const PROGRESS: Duration = Duration::from_millis(100);
 
 /// The program's voice.
-#[derive(Debug)]
 pub(crate) struct Ui {
-    out: BufWriter<Stdout>,
+    out: BufWriter<Box<dyn Write + Send>>,
+    pager: Option<Pager>,
     colour: bool,
     width: Option<usize>,
     talks_to_person: bool,
@@ -69,7 +71,8 @@ impl Ui {
         Self {
             colour: terminal && !wants_no_colour,
             width: size.map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0),
-            out: BufWriter::with_capacity(1 << 16, stdout),
+            out: answers_to(stdout),
+            pager: None,
             talks_to_person: io::stderr().is_terminal(),
             progress: Progress::Silent(Instant::now()),
         }
@@ -88,6 +91,17 @@ impl Ui {
     /// Returns whether a person reads the answers as they come.
     pub(crate) fn is_watched(&self) -> bool {
         io::stdout().is_terminal()
+    }
+
+    /// Has the answers shown a page at a time from here on, if a person reads them at a terminal.
+    pub(crate) fn page(&mut self) {
+        if !self.is_watched() || self.pager.is_some() {
+            return;
+        }
+        if let Some((pager, input)) = Pager::start() {
+            self.out = answers_to(input);
+            self.pager = Some(pager);
+        }
     }
 
     /// Answers with a line of data, byte for byte.
@@ -178,8 +192,20 @@ impl Ui {
         }
     }
 
+    /// Waits until the person has read what is shown a page at a time.
+    pub(crate) fn leave(&mut self) {
+        if let Some(pager) = self.pager.take() {
+            // Whoever has read enough closes it; what comes then is for nobody.
+            let _ = self.out.flush();
+            self.out = answers_to(io::sink());
+            let _ = pager.wait();
+            self.out = answers_to(io::stdout());
+        }
+    }
+
     /// Says how the program ended, if it did not do all it was asked.
     pub(crate) fn end(&mut self, done: &Result<Done, Failure>) {
+        self.leave();
         self.clear_progress();
         if let Err(Failure::Failed { message, hint } | Failure::Wrongly { message, hint }) = done {
             self.talk(&format!("error: {}", one_line(message, usize::MAX)));
@@ -191,6 +217,8 @@ impl Ui {
 
     fn talk(&mut self, sentence: &str) {
         self.clear_progress();
+        // It would be written over what is being read.
+        self.leave();
         // What was answered comes first; should that fail, the last flush will say so.
         let _ = self.out.flush();
         // Whoever closed stderr does not want to hear it; the exit code still tells.
@@ -202,6 +230,16 @@ impl Ui {
             let _ = write!(io::stderr(), "\r\x1b[K");
             self.progress = Progress::Silent(Instant::now());
         }
+    }
+}
+
+fn answers_to(out: impl Write + Send + 'static) -> BufWriter<Box<dyn Write + Send>> {
+    BufWriter::with_capacity(1 << 16, Box::new(out))
+}
+
+impl fmt::Debug for Ui {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ui").field("pager", &self.pager).field("width", &self.width).finish_non_exhaustive()
     }
 }
 

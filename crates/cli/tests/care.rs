@@ -10,7 +10,8 @@ fn a_whole_store_is_said_to_be_whole() {
     home.conversation("b", 1);
     assert_eq!(home.run(&["verify"]), Said::answer("2 sessions, 5 records: all whole\n"));
     assert_eq!(home.run(&["verify", "b"]), Said::answer("1 session, 2 records: all whole\n"));
-    let json = "{\"session_id\":\"b\",\"ok\":true,\"records\":2,\"lost\":0,\"problems\":[]}\n";
+    let json =
+        "{\"session_id\":\"b\",\"ok\":true,\"records\":2,\"lost\":0,\"problems\":[],\"interrupted\":[]}\n";
     assert_eq!(home.run(&["verify", "b", "--json"]), Said::answer(json));
 }
 
@@ -86,4 +87,35 @@ fn gc_purges_old_trash_only_when_asked_and_never_in_a_dry_run() {
     let did = Said { err: "Cleared away 1 session.\n".into(), ..would };
     assert_eq!(home.run(&["gc", "--trash-after", "0"]), did);
     assert_eq!(home.answer(&["list", "--all"]).lines().count(), 1);
+}
+
+#[test]
+fn a_repair_answers_programs() {
+    let home = Home::new();
+    home.conversation("s", 3);
+    home.litter("s");
+    let json = |words: &[&str]| serde_json::from_str::<serde_json::Value>(&home.run(words).out).unwrap();
+    let plan = json(&["repair", "s", "--json"]);
+    assert_eq!((&plan["applied"], &plan["logs"]), (&false.into(), &serde_json::json!(["messages"])));
+    let done = json(&["repair", "s", "--yes", "--json"]);
+    assert_eq!((&done["applied"], &done["rewrites"][0]["kept"]), (&true.into(), &4.into()));
+    assert_eq!(done["left"], serde_json::json!([]));
+    let whole = json(&["repair", "s", "--json"]);
+    assert_eq!(whole["problems"], serde_json::json!([]));
+}
+
+#[test]
+fn a_clean_up_and_an_import_answer_programs() {
+    let home = Home::new();
+    home.conversation("s", 3);
+    home.answer(&["export", "s", "-o", "bundle"]);
+    let json = |words: &[&str]| serde_json::from_str::<serde_json::Value>(&home.run(words).out).unwrap();
+    let imported = json(&["import", "bundle", "--id", "t", "--json"]);
+    assert_eq!((&imported["session_id"], &imported["outcome"]), (&"t".into(), &"imported".into()));
+    assert_eq!(imported["records"], 4);
+    home.run(&["delete", "t"]);
+    let plan = json(&["gc", "--trash-after", "0", "--dry-run", "--json"]);
+    assert_eq!((&plan["applied"], &plan["purged"]), (&false.into(), &serde_json::json!(["t"])));
+    let done = json(&["gc", "--trash-after", "0", "--json"]);
+    assert_eq!((&done["applied"], &done["purged"]), (&true.into(), &serde_json::json!(["t"])));
 }

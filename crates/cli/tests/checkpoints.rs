@@ -160,3 +160,56 @@ fn old_checkpoints_are_given_up_when_asked_for_and_never_a_pinned_one() {
     assert_eq!(home.run(&["rewind", "s", "--to", "c2"]).code, 0);
     assert_eq!(read(&home, "a").unwrap(), "2\n");
 }
+
+#[test]
+fn contents_that_are_missing_or_damaged_are_found_by_verify_and_healed_by_the_next_capture() {
+    let home = home();
+    write(&home, "a", "old\n");
+    write(&home, "b", "other\n");
+    home.answer(&["checkpoint", "s", "--message", "m1", "--id", "c1", "work/a", "work/b"]);
+    assert_eq!(home.run(&["verify"]).code, 0);
+    let blob = |content: &str| {
+        let name = rethread_store::BlobId::of(content.as_bytes()).to_string();
+        home.store().join("blobs/sha256").join(&name[..2]).join(&name[2..])
+    };
+    fs::write(blob("old\n"), "bad\n").unwrap();
+    fs::remove_file(blob("other\n")).unwrap();
+    let said = home.run(&["verify", "s"]);
+    assert_eq!((said.code, said.out.lines().count()), (1, 2), "{}", said.out);
+    for (path, reason) in
+        [("content of a,", "its content has another hash"), ("content of b,", "it is missing")]
+    {
+        assert!(said.out.lines().any(|line| line.contains(path) && line.ends_with(reason)), "{}", said.out);
+    }
+    assert_eq!(said.err, "The logs are whole; the files of 1 session need a look.\n");
+    // Both are still on disk as they were then, so a capture puts them again.
+    home.answer(&["checkpoint", "s", "--message", "m2", "work/a", "work/b"]);
+    assert_eq!(home.run(&["verify", "s"]).code, 0);
+}
+
+#[test]
+fn a_rewind_that_was_interrupted_is_told_by_verify_and_doctor_and_finished_by_any_session_there() {
+    let home = home();
+    write(&home, "a", "old\n");
+    home.answer(&["checkpoint", "s", "--message", "m1", "work/a"]);
+    write(&home, "a", "new\n");
+    let killed = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=renameat2:signal=KILL:when=1"];
+    match home.through(&killed, &["rewind", "s", "--to", "m1"]).output() {
+        Ok(output) if output.status.code() != Some(1) => {}
+        _ => return crate::kit::cannot("system calls cannot be traced here"),
+    }
+    for command in ["verify", "doctor"] {
+        let said = home.run(&[command]);
+        assert_eq!(said.code, 1, "{command}: {}", said.out);
+        assert!(said.out.contains("has not ended"), "{command}: {}", said.out);
+        assert!(said.out.contains("`rethread checkpoints s` finishes it, or takes it back"), "{}", said.out);
+    }
+    let json: Value = serde_json::from_str(&home.run(&["verify", "s", "--json"]).out).unwrap();
+    assert_eq!((&json["ok"], json["interrupted"].as_array().unwrap().len()), (&false.into(), 1));
+    home.answer(&["new", "--id", "other", "--cwd", "work"]);
+    let captured = home.run(&["checkpoint", "other", "work/a"]);
+    assert_eq!(captured.code, 0, "{}", captured.err);
+    assert!(captured.err.contains("a rewind that had been interrupted was taken back"), "{}", captured.err);
+    assert_eq!(home.run(&["verify"]).code, 0);
+    assert_eq!(read(&home, "a").unwrap(), "new\n");
+}

@@ -99,7 +99,10 @@ fn names_tags_archive_and_trash_work_on_claudes_own() {
     assert_eq!((listed(&[]).len(), listed(&["--archived"]).len()), (1, 1));
     home.run(&["archive", "--undo", "1111"]);
     assert_eq!(home.run(&["delete", "1111"]).code, 0);
-    assert_eq!((listed(&["--all"]).len(), home.run(&["show", ONE]).code), (1, 1));
+    assert_eq!((listed(&[]).len(), home.run(&["show", ONE]).code), (1, 1));
+    let trashed: Vec<Value> =
+        listed(&["--all"]).into_iter().filter(|it| !it["trashed_at"].is_null()).collect();
+    assert_eq!(trashed.len(), 1, "{trashed:?}");
     assert_eq!(home.run(&["restore", "1111"]).code, 0);
     assert_eq!(listed(&["--all"]).len(), 2);
 }
@@ -168,6 +171,45 @@ fn resume_prints_the_command_for_the_right_directory() {
     assert_eq!(printed, format!("cd '{}/it'\\''s here' && claude --resume {id}\n", home.path().display()));
 }
 
+/// Follows a session until a line that was added comes through.
+fn follow_for_a_moment(home: &Home, runner: &[&str], words: &[&str]) -> String {
+    let mut child =
+        home.through(&[&["timeout", "--signal=INT", "60"], runner].concat(), words).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut all = String::new();
+    while !all.contains("Answer 1") {
+        assert_ne!(lines.read_line(&mut all).unwrap(), 0, "{all}");
+    }
+    let file = home.path().join(".claude/projects/-work-one").join(format!("{ONE}.jsonl"));
+    let added = turn(2, "/work/one")[0].replace("Question 2", "Just added");
+    fs::OpenOptions::new().append(true).open(file).unwrap().write_all(added.as_bytes()).unwrap();
+    while !all.contains("Just added") {
+        assert_ne!(lines.read_line(&mut all).unwrap(), 0, "{all}");
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
+        .unwrap();
+    child.wait().unwrap();
+    all
+}
+
+/// On a network file system changes by other machines give no notice, so files are looked at. Here the kernel is made
+/// to say that Claude Code's folder is on NFS.
+#[test]
+fn on_a_network_file_system_files_are_looked_at_and_no_notices_are_asked_for() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        return cannot("strace is not installed");
+    }
+    let home = home();
+    let trace = home.path().join("trace");
+    let nfs = "inject=statfs:poke_exit=@arg2=6969000000000000";
+    let calls = "trace=statfs,inotify_init1,inotify_add_watch";
+    let runner = ["strace", "-f", "-qq", "-e", calls, "-e", nfs, "-o", trace.to_str().unwrap()];
+    follow_for_a_moment(&home, &runner, &["tail", ONE]);
+    let trace = fs::read_to_string(&trace).unwrap();
+    assert!(trace.contains("NFS_SUPER_MAGIC") || trace.contains("INJECTED"), "{trace}");
+    assert!(!trace.contains("inotify"), "{trace}");
+}
+
 /// Everything that only reads leaves Claude Code's folder alone, as the kernel sees it.
 #[test]
 fn whatever_only_reads_opens_nothing_for_writing() {
@@ -184,14 +226,24 @@ fn whatever_only_reads_opens_nothing_for_writing() {
         &["doctor"],
         &["import", "--claude"],
         &["resume", TWO, "--print"],
+        &["show", ONE, "--subagents"],
+        &["checkpoints", ONE],
+        &["list", "--count"],
+        &["tail", ONE],
     ] {
-        home.through(&runner, words).output().unwrap();
+        if words[0] == "tail" {
+            follow_for_a_moment(&home, &runner, words);
+        } else {
+            home.through(&runner, words).output().unwrap();
+        }
         let trace = fs::read_to_string(&trace).unwrap();
         let touched: Vec<&str> = trace.lines().filter(|line| line.contains("/.claude")).collect();
         assert!(touched.iter().any(|line| line.contains("open")), "{words:?} opens nothing\n{trace}");
         for line in touched {
             let is_open = line.contains("open") && line.contains("O_RDONLY") && !line.contains("O_CREAT");
-            let is_look = ["stat", "access(", "readlink", "getdents"].iter().any(|call| line.contains(call));
+            let is_look = ["stat", "access(", "readlink", "getdents", "inotify_add_watch("]
+                .iter()
+                .any(|call| line.contains(call));
             assert!(is_open || is_look, "{words:?}: {line}");
         }
     }
@@ -238,4 +290,136 @@ fn the_real_cli_resumes_a_session_that_was_never_its_own() {
     for part in ["Remember the number 4711", "I shall.", "\"id\":\"c1\"", "the file", "Read."] {
         assert!(sent.contains(part), "{part} was not sent: {sent}");
     }
+}
+
+#[test]
+fn what_is_in_the_trash_is_listed_and_comes_back() {
+    let home = home();
+    home.run(&["delete", ONE]);
+    assert!(!home.answer(&["list"]).contains("Question 0 about /work/one"));
+    let trash = home.answer(&["list", "--trash"]);
+    assert!(
+        trash.contains("(in the trash)\n") && trash.contains("[trash] Question 0 about /work/one"),
+        "{trash}"
+    );
+    assert!(!trash.contains("/work/two"), "{trash}");
+    let json: Value = serde_json::from_str(&home.answer(&["list", "--trash", "--json"])).unwrap();
+    assert_eq!((&json["session_id"], &json["home"]), (&ONE.into(), &"native".into()));
+    assert!(json["trashed_at"].is_string(), "{json}");
+    home.run(&["restore", ONE]);
+    assert!(home.answer(&["list"]).contains("Question 0 about /work/one"));
+    assert!(!home.run(&["list", "--trash"]).out.contains("/work/one"));
+}
+
+#[test]
+fn messages_are_counted_when_asked_for_and_the_counts_are_remembered() {
+    let home = home();
+    // What was written just now may be written to again without its time changing.
+    for (id, project) in [(ONE, "-work-one"), (TWO, "-work-two")] {
+        let file = home.path().join(".claude/projects").join(project).join(format!("{id}.jsonl"));
+        let before = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+        fs::File::options().append(true).open(file).unwrap().set_modified(before).unwrap();
+    }
+    let counts = |words: &[&str]| {
+        let read = |line: &str| serde_json::from_str::<Value>(line).unwrap()["message_count"].clone();
+        let mut counts: Vec<Value> = home.answer(words).lines().map(read).collect();
+        counts.sort_by_key(Value::to_string);
+        counts
+    };
+    assert_eq!(counts(&["list", "--json"]), [Value::Null, Value::Null]);
+    assert_eq!(counts(&["list", "--json", "--count"]), [Value::from(2), Value::from(4)]);
+    assert_eq!(counts(&["list", "--json"]), [Value::from(2), Value::from(4)]);
+}
+
+#[test]
+fn subagents_are_listed_and_shown_from_files_of_their_own_and_from_within() {
+    let home = home();
+    let folder = home.path().join(".claude/projects/-work-one");
+    let beside = folder.join(ONE).join("subagents");
+    fs::create_dir_all(&beside).unwrap();
+    let own = turn(0, "/its/own").concat().replace("Question 0", "Question 7");
+    fs::write(beside.join("agent-abc123.jsonl"), own).unwrap();
+    let within = turn(8, "/within").concat().replace("\"isSidechain\":false", "\"isSidechain\":true");
+    let file = folder.join(format!("{ONE}.jsonl"));
+    fs::OpenOptions::new().append(true).open(file).unwrap().write_all(within.as_bytes()).unwrap();
+    let listed = home.answer(&["show", ONE, "--subagents"]);
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+    assert!(listed.contains("abc123") && listed.contains("Question 8 about /within"), "{listed}");
+    assert!(home.run(&["show", ONE, "--subagent", "abc"]).out.contains("Question 7 about /its/own"));
+    let first = "aaaaaaaa-0000-4000-8000-000000000016";
+    let shown = home.run(&["show", ONE, "--subagent", first]).out;
+    assert!(shown.contains("Question 8") && !shown.contains("Question 0"), "{shown}");
+    // Both become children of the stored session.
+    assert_eq!(home.run(&["import", "--claude", ONE]).code, 0);
+    let stored = home.answer(&["list", "--all", "--stored", "--json"]);
+    let children = stored.lines().filter(|line| line.contains("\"child\":true")).count();
+    assert_eq!((stored.lines().count(), children), (3, 2), "{stored}");
+    let none = home.run(&["show", ONE, "--subagent", "zzz"]);
+    assert_eq!(none.code, 1, "{}", none.err);
+}
+
+#[test]
+fn what_claude_code_kept_of_files_is_listed_and_compared_line_by_line() {
+    let home = home();
+    let work = home.path().join("work");
+    fs::create_dir(&work).unwrap();
+    fs::write(work.join("code"), "one\ntwo\nthree\n").unwrap();
+    let history = home.path().join(".claude/file-history").join(ONE);
+    fs::create_dir_all(&history).unwrap();
+    fs::write(history.join("backup@v1"), "one\nold\nthree\n").unwrap();
+    let prompt = "aaaaaaaa-0000-4000-8000-000000000000";
+    let path = work.join("code");
+    let snapshot = json!({ "type": "file-history-snapshot", "messageId": prompt, "isSnapshotUpdate": false,
+        "snapshot": { "messageId": prompt, "timestamp": "2026-02-09T10:00:00.000Z", "trackedFileBackups": {
+            path.to_str().unwrap(): { "backupFileName": "backup@v1", "version": 1 },
+            work.join("made").to_str().unwrap(): { "backupFileName": null, "version": 1 } } } });
+    fs::write(work.join("made"), "fresh\n").unwrap();
+    let file = home.path().join(".claude/projects/-work-one").join(format!("{ONE}.jsonl"));
+    let line = format!("{snapshot}\n");
+    fs::OpenOptions::new().append(true).open(file).unwrap().write_all(line.as_bytes()).unwrap();
+    let listed = home.answer(&["checkpoints", ONE]);
+    assert!(listed.starts_with(prompt) && listed.contains("and 1 more path"), "{listed}");
+    let json: Value = serde_json::from_str(&home.answer(&["checkpoints", ONE, "--json"])).unwrap();
+    assert_eq!(json["files"].as_array().unwrap().len(), 2);
+    let diff = home.answer(&["diff", ONE, "--to", prompt]);
+    assert!(
+        diff.contains("\n-old\n+two\n") && diff.contains("--- /dev/null\n") && diff.contains("\n+fresh\n"),
+        "{diff}"
+    );
+    assert_eq!(home.run(&["diff", ONE, "--to", "bbbb"]).code, 1);
+}
+
+/// Runs the program at a terminal of its own; `None` where there is no tool for that.
+fn at_a_terminal(home: &Home, words: &str, pager: &str) -> Option<String> {
+    let line = format!("{} {words}", env!("CARGO_BIN_EXE_rethread"));
+    let mut command = home.instead(&["script", "-qec", &line, "/dev/null"], &[]);
+    command.env("TERM", "dumb").env("PAGER", pager).env_remove("RETHREAD_PAGER");
+    let output = command.output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).replace('\r', ""))
+}
+
+#[test]
+fn a_person_at_a_terminal_gets_a_conversation_through_their_pager_and_nobody_else_does() {
+    let home = home();
+    let pager = "sed s/^/paged:/";
+    let Some(shown) = at_a_terminal(&home, &format!("show {ONE}"), pager) else {
+        return cannot("there is no `script`, which gives a program a terminal");
+    };
+    assert!(shown.contains("paged:") && shown.contains("Question 0"), "{shown}");
+    for (words, pager) in [
+        (format!("show {ONE} --no-pager"), pager),
+        (format!("show {ONE} --json"), pager),
+        (format!("show {ONE}"), ""),
+        (format!("show {ONE}"), "cat"),
+        (format!("show {ONE}"), "no-such-pager --really"),
+    ] {
+        let shown = at_a_terminal(&home, &words, pager).unwrap();
+        assert!(!shown.contains("paged:") && shown.contains("Question 0"), "{words}: {shown}");
+    }
+    // One who closes the pager early has read enough.
+    let shown = at_a_terminal(&home, &format!("show {ONE}; echo ended"), "head -1").unwrap();
+    assert!(shown.contains("ended"), "{shown}");
+    let mut piped = home.command(&["show", ONE]);
+    piped.env("PAGER", pager);
+    assert!(!String::from_utf8(piped.output().unwrap().stdout).unwrap().contains("paged:"));
 }

@@ -166,7 +166,10 @@ fn stopped_with_the_lock(home: &Home) -> Child {
         std::thread::spawn(move || (1..).find(|_| input.write_all(b"{\"x\":1}\n").is_err()));
         std::thread::sleep(Duration::from_millis(100));
         Command::new("kill").args(["-STOP", &child.id().to_string()]).status().unwrap();
-        std::thread::sleep(Duration::from_millis(50));
+        // One that is still in a system call finishes that, and it may be the one that gives the lock back.
+        while !is_standing_still(child.id()) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         if lock.try_lock().is_err() {
             return child;
         }
@@ -175,6 +178,14 @@ fn stopped_with_the_lock(home: &Home) -> Child {
         child.wait().unwrap();
     }
     panic!("an appender without a pause never held the lock");
+}
+
+fn is_standing_still(pid: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    threads.flatten().all(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rfind(')').is_none_or(|end| stat[end..].starts_with(") T"))
+    })
 }
 
 #[test]

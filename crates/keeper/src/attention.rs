@@ -127,6 +127,8 @@ pub(crate) struct Attentions {
 #[derive(Debug)]
 struct State {
     journal: File,
+    /// The last line may not be whole.
+    is_torn: bool,
     all: HashMap<String, Attention>,
     /// In the order they came.
     order: Vec<String>,
@@ -137,10 +139,16 @@ impl Attentions {
     /// Reads the journal. What was pending when its keeper died is lost; returns which.
     pub(crate) fn open(home: &Path) -> Result<(Self, Vec<Attention>)> {
         let path = home.join("attention.jsonl");
-        let text = fs::read_to_string(&path).unwrap_or_default();
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            // It is about to be written anew: what cannot be read must not be lost.
+            Err(error) => return Err(Error::io("read", &path)(error)),
+        };
         let (mut all, mut order): (HashMap<String, Attention>, Vec<String>) = Default::default();
         // The last word on a request counts; a line that was cut was never answered for.
-        for attention in text.lines().filter_map(|line| serde_json::from_str::<Attention>(line).ok()) {
+        let lines = bytes.split(|byte| *byte == b'\n');
+        for attention in lines.filter_map(|line| serde_json::from_slice::<Attention>(line).ok()) {
             let id = attention.shown.id.clone();
             if all.insert(id.clone(), attention).is_none() {
                 order.push(id);
@@ -158,7 +166,7 @@ impl Attentions {
         let lines: Vec<u8> = order.iter().filter_map(|id| all.get(id)).flat_map(line).collect();
         private_file::replace(&path, &lines).map_err(Error::io("write", &path))?;
         let journal = private_file::append(&path).map_err(Error::io("open", &path))?;
-        let state = State { journal, all, order, waiting: HashMap::new() };
+        let state = State { journal, is_torn: false, all, order, waiting: HashMap::new() };
         Ok((Self { path, state: Mutex::new(state) }, lost))
     }
 
@@ -254,9 +262,13 @@ impl Attentions {
     }
 
     fn write(&self, state: &mut State, attention: &Attention) -> Result<()> {
-        let fail = |error| Error::io("write", &self.path)(error);
-        state.journal.write_all(&line(attention)).map_err(fail)?;
-        state.journal.sync_data().map_err(fail)
+        // A line that could not be written whole must not take this one with it.
+        let begins = if std::mem::replace(&mut state.is_torn, true) { &b"\n"[..] } else { b"" };
+        let line = [begins, &line(attention)].concat();
+        let written = state.journal.write_all(&line).and_then(|()| state.journal.sync_data());
+        written.map_err(Error::io("write", &self.path))?;
+        state.is_torn = false;
+        Ok(())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -382,6 +394,24 @@ mod tests {
         let (again, mut decision) = all.request(asked("c", "make")).unwrap();
         assert_eq!((again.repeats.as_deref(), again.state), (Some("b"), AttentionState::Pending));
         assert!(decision.try_recv().is_err(), "nobody has allowed it in advance");
+    }
+
+    #[test]
+    fn a_journal_that_cannot_be_read_is_an_error_and_stays_as_it_is() {
+        let home = tempfile::tempdir().unwrap();
+        let journal = home.path().join("attention.jsonl");
+        fs::create_dir(&journal).unwrap();
+        assert!(Attentions::open(home.path()).is_err());
+        assert!(journal.is_dir());
+    }
+
+    #[test]
+    fn a_journal_with_foreign_bytes_keeps_the_rest() {
+        let home = tempfile::tempdir().unwrap();
+        Attentions::open(home.path()).unwrap().0.request(asked("a", "ls")).unwrap();
+        let journal = home.path().join("attention.jsonl");
+        private_file::append(&journal).unwrap().write_all(b"\xff\xfe\n").unwrap();
+        assert_eq!(Attentions::open(home.path()).unwrap().1.len(), 1);
     }
 
     #[test]

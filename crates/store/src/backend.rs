@@ -43,11 +43,12 @@ pub type Position = u64;
 ///
 /// *Blobs*
 /// * What is put under a hash has that hash, or the put is an error and nothing is stored.
-/// * Putting a blob again is not an error.
+/// * Putting a blob again is not an error, and makes it young.
 ///
 /// *Listing and removal*
 /// * `list` gives names in ascending order, each once, and goes on after a given name.
 /// * `remove` answers whether there was something; what is removed is gone for every reader that starts afterwards.
+/// * A stale blob is removed only if nobody has put it since; of a put and such a removal at once, the put wins.
 /// * Removing a session removes its logs and its documents, and no other's.
 ///
 /// [`conformance`](crate::conformance) checks this contract; run it on every implementation.
@@ -88,6 +89,13 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
     /// Returns a range of a blob, cut at its end, or `None` if it is not there.
     async fn get_blob(&self, blob: &BlobId, range: Range<u64>) -> Result<Option<Bytes>>;
+
+    /// Makes a blob young, as putting it again would. Returns whether it is there.
+    async fn refresh_blob(&self, blob: &BlobId) -> Result<bool> {
+        let Some(content) = self.get_blob(blob, 0..u64::MAX).await? else { return Ok(false) };
+        self.put_blob(blob, &mut &content[..]).await?;
+        Ok(true)
+    }
 
     /// Returns names of a space, after a given one.
     async fn list(&self, space: Space, after: Option<&str>, limit: usize) -> Result<Vec<Listed>>;
@@ -361,6 +369,8 @@ pub enum Target {
     Session(SessionId),
     /// One blob.
     Blob(BlobId),
+    /// One blob, unless it was put again since then.
+    StaleBlob(BlobId, jiff::Timestamp),
 }
 
 /// What is known of a damaged log from elsewhere.

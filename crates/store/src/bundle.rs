@@ -10,17 +10,22 @@
 //! {"log":"messages","kind":"note","position":0,"parent":null,"depth":1,"id":"…","body":{…}}
 //! {"log":"messages","kind":"entry","position":1,"parent":null,"depth":2,"id":"…","body":{…}}
 //! {"log":"transcript","kind":"entry","position":0,"parent":null,"depth":1,"id":"…","body":{…}}
-//! {"end":true,"records":4,"sha256":"…"}
+//! {"log":"blobs","kind":"piece","hash":"…","at":0,"last":true,"body":"…"}
+//! {"end":true,"records":5,"sha256":"…"}
 //! ```
 //!
 //! * `body` is what the caller gave, byte for byte. The other members are those of the record's stamp.
 //! * First what an attached fork inherits, oldest first, one line for each depth; then every record of the logs
 //!   `messages`, `transcript` and `checkpoints`, one line for each position. `kind` is `inherited`, `entry`, `note`
 //!   or `copy`. A record that could not be read is `lost`; an inherited one has `null` for `id` and `body`.
+//! * After the checkpoints of its own an attached fork's bundle has copies of those that it inherits, each with the
+//!   session that it is from in `inherited`, as if they followed in the log.
+//! * Last the contents that the checkpoints refer to, unless they were left out: base64 of at most 384 KiB in a line,
+//!   the pieces of one content one after the other, `last` in the last of them.
 //! * `records` counts the lines between the first and the last one; `sha256` is that of every byte before the last.
 //! * `metadata` is there to be read by people and tools; an import takes it from the notes again.
 //! * A line that has no `log`, or one with a name or kind that is not listed here, is skipped and counted. That is
-//!   the room for what comes later, such as the contents that checkpoints refer to: they are not in a bundle yet.
+//!   the room for what comes later.
 //!
 //! # Contract
 //!
@@ -31,6 +36,7 @@
 //!   the only one, a note that changes nothing follows it, if there are other logs to wait for.
 //! * Neither direction keeps more in memory than a few records.
 
+mod contents;
 mod inherited;
 mod plan;
 mod read;
@@ -40,15 +46,19 @@ use std::path::Path;
 
 use bytes::Bytes;
 
+pub use self::contents::Files;
 use self::inherited::Inherited;
 use self::plan::Plan;
 use self::read::Reader;
 use self::write::Sink;
 use crate::backend::{From, LogKey, LogName, Position};
+use crate::entry::Entry;
 use crate::error::{Error, Result};
+use crate::fold::Fold;
 use crate::id::{BlobId, SessionId};
 use crate::import::arrival::{Arriving, without_arrival};
 use crate::note::Note;
+use crate::session::Session;
 use crate::stamp::Line;
 use crate::store::Store;
 
@@ -68,6 +78,10 @@ pub struct Exported {
     pub inherited: u64,
     /// How many of both could not be read; the bundle says which.
     pub lost: u64,
+    /// Contents that the checkpoints refer to.
+    pub files: u64,
+    /// How many of those are damaged here, and were left out.
+    pub missing: u64,
     /// The bundle's size.
     pub bytes: u64,
     /// The checksum that the bundle ends with.
@@ -86,16 +100,29 @@ pub struct Imported {
     pub inherited: u64,
     /// How many of both had been lost before the bundle was made.
     pub lost: u64,
+    /// Contents that its checkpoints refer to.
+    pub files: u64,
+    /// Whether there are checkpoints whose contents did not come with it.
+    pub without_files: bool,
     /// Lines of a kind that this version does not know.
     pub skipped: u64,
 }
 
 impl Store {
     /// Writes a session to one file that stands alone: every branch, every note, the transcript, and what it
-    /// inherits. Records that come in meanwhile are left out. A session in the trash can be exported too.
-    ///
-    /// The contents that its checkpoints refer to are not part of it yet.
+    /// inherits, and the contents that its checkpoints refer to. Records that come in meanwhile are left out. A session
+    /// in the trash can be exported too.
     pub async fn export(&self, id: &SessionId, out: &mut (dyn std::io::Write + Send)) -> Result<Exported> {
+        self.export_with(id, Files::Included, out).await
+    }
+
+    /// The same, with or without those contents.
+    pub async fn export_with(
+        &self,
+        id: &SessionId,
+        files: Files,
+        out: &mut (dyn std::io::Write + Send),
+    ) -> Result<Exported> {
         self.check_format().await?;
         let fold = self.fold(id).await?;
         if fold.next == 0 || fold.purging {
@@ -117,7 +144,25 @@ impl Store {
             };
             self.export_log(&log, end, &mut sink).await?;
         }
+        let inherited = self.inherited_checkpoints(id, &fold).await?;
+        let end = sink.next_checkpoint();
+        for (position, entry) in (end..).zip(&inherited) {
+            sink.inherited_checkpoint(position, entry)?;
+        }
+        if files == Files::Included {
+            contents::write(self, id, &inherited, &mut sink).await?;
+        }
         sink.finish()
+    }
+
+    /// Returns copies of what an attached fork inherits of its ancestors' checkpoints.
+    async fn inherited_checkpoints(&self, id: &SessionId, fold: &Fold) -> Result<Vec<Entry>> {
+        if fold.origin.is_none() || fold.copied_to.is_some() {
+            return Ok(Vec::new());
+        }
+        let session = Session::new(self.clone(), id.clone());
+        let history = session.messages().await?;
+        session.inherited_checkpoints(&history.records).await
     }
 
     async fn end_of(&self, log: &LogKey) -> Result<Position> {
@@ -168,6 +213,7 @@ impl Store {
         let id = as_id.unwrap_or_else(|| plan.session_id.clone());
         let mut arriving = Arriving::begin(self, id.clone(), plan.created.clone(), &plan.arrival).await?;
         let filled = async {
+            contents::store(Reader::open(path, limit)?, &*self.inner.backend).await?;
             plan.records(Reader::open(path, limit)?, &mut arriving).await?;
             plan.copies(Reader::open(path, limit)?, &mut arriving).await
         };

@@ -40,6 +40,15 @@ impl Session {
     /// Copies what the sessions that an inherited history is in recorded of files in its turns. Twice does no harm: a
     /// record is known by its id.
     pub(crate) async fn inherit_checkpoints(&self, history: &[Record]) -> Result<()> {
+        for copies in self.inherited_checkpoints(history).await?.chunks(COPIES) {
+            let drafts = copies.iter().cloned().map(Draft::entry).collect();
+            self.submit(LogName::Checkpoints, drafts).await?.await?;
+        }
+        Ok(())
+    }
+
+    /// Returns those copies.
+    pub(crate) async fn inherited_checkpoints(&self, history: &[Record]) -> Result<Vec<Entry>> {
         let mut turns: Vec<(SessionId, HashSet<&str>)> = Vec::new();
         for record in history.iter().filter(|record| record.session != self.id) {
             match turns.last_mut().filter(|(session, _)| *session == record.session) {
@@ -47,14 +56,11 @@ impl Session {
                 None => turns.push((record.session.clone(), HashSet::from([record.entry.id().as_str()]))),
             }
         }
+        let mut copies = Vec::new();
         for (session, messages) in turns {
-            let copies = self.checkpoints_of(&session, &messages).await?;
-            for copies in copies.chunks(COPIES) {
-                let drafts = copies.iter().cloned().map(Draft::entry).collect();
-                self.submit(LogName::Checkpoints, drafts).await?.await?;
-            }
+            copies.extend(self.checkpoints_of(&session, &messages).await?);
         }
-        Ok(())
+        Ok(copies)
     }
 
     /// Returns copies of the records that belong to some turns of a session. One that names no message belongs to

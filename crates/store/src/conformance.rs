@@ -84,6 +84,8 @@ pub async fn listing<B: Backend>(fresh: impl Fn() -> B) {
     listing::paged(&fresh()).await;
     listing::dated(&fresh()).await;
     removal::documents_and_blobs(&fresh()).await;
+    removal::stale_blobs(&fresh()).await;
+    removal::stale_blobs_contended(&fresh());
     removal::sessions(&fresh()).await;
     removal::begun_again(&fresh()).await;
     removal::nothing_left(&fresh()).await;

@@ -56,6 +56,12 @@ pub(crate) enum Defect {
     PurgeUnderForks,
     /// Content is removed although a checkpoint refers to it.
     CollectWhatIsUsed,
+    /// Content goes the first time that nothing refers to it, without a time of grace.
+    CollectAtOnce,
+    /// Content goes though somebody has just put it again.
+    CollectWhatIsPutAgain,
+    /// Damaged content is taken for there when it is put again.
+    KeepDamagedContent,
     /// A session that is still being imported is shown.
     ShowWhatIsArriving,
     /// Files get the mode that the umask leaves them.

@@ -334,6 +334,10 @@ impl Backend for FileBackend {
         blob::put_all(&*self.disk, &self.root, &self.shelves, blobs)
     }
 
+    async fn refresh_blob(&self, blob: &BlobId) -> Result<bool> {
+        blob::refresh(&*self.disk, &self.root, &self.shelves, blob)
+    }
+
     async fn get_blob(&self, blob: &BlobId, range: Range<u64>) -> Result<Option<Bytes>> {
         blob::get(&*self.disk, &self.root, blob, range)
     }
@@ -351,6 +355,10 @@ impl Backend for FileBackend {
             Target::Session(session) => self.remove_session(session),
             Target::Document(key) => self.remove_document(key),
             Target::Blob(blob) => document::remove(&*self.disk, &blob::path(&self.root, blob)),
+            Target::StaleBlob(blob, since) => {
+                let remove = || blob::remove_stale(&*self.disk, &self.root, blob, *since);
+                document::locked(&self.disk, &self.root, &self.owner, remove)
+            }
         }
     }
 
@@ -417,6 +425,10 @@ impl Backend for FileBackend {
             if let (true, true, Ok(session)) = (old, empty(), name.parse()) {
                 swept += u64::from(self.take_away(&session, &path, empty)?);
             }
+        }
+        if blob::is_undecided(&*self.disk, &self.root) {
+            let back = || blob::bring_all_back(&*self.disk, &self.root);
+            document::locked(&self.disk, &self.root, &self.owner, back)?;
         }
         Ok(swept + document::sweep(&*self.disk, &self.root)? + blob::sweep(&*self.disk, &self.root)?)
     }

@@ -1,37 +1,41 @@
 //! Clearing away what nothing needs any more.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::backend::{From, Key, LogKey, LogName, Position, Space, Target};
+use crate::backend::{Backend, Expect, Key, Space, Target};
 use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
 use crate::id::{BlobId, SessionId};
+use crate::references;
 use crate::repair::Mode;
 use crate::store::Store;
 
-const READ_AHEAD: usize = 1 << 20;
-/// How many blobs are looked at before the first of them is removed.
-const PAGE: usize = 64;
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// How many blobs are listed at once.
+const PAGE: usize = 256;
 
 /// What to clear away.
 #[derive(Clone, Debug)]
 pub struct Cleaning {
     /// Sessions that have been in the trash for longer are purged; `None`: none are.
     pub trash_after: Option<Duration>,
-    /// Content that nothing refers to is removed when it is older than this: a capture stores content before it
-    /// records it.
+    /// Content that nothing refers to is put on the list of what goes when it is older than this: a capture stores
+    /// content before it records it.
     pub blobs_after: Duration,
+    /// How long it stays on that list, readable as ever, before it goes; if somebody puts it or refers to it meanwhile,
+    /// it stays.
+    pub grace: Duration,
     /// Whether to do it.
     pub mode: Mode,
 }
 
 impl Default for Cleaning {
     fn default() -> Self {
-        Self { trash_after: None, blobs_after: Duration::from_secs(24 * 3600), mode: Mode::Apply }
+        Self { trash_after: None, blobs_after: DAY, grace: DAY, mode: Mode::Apply }
     }
 }
 
@@ -44,6 +48,8 @@ pub struct Cleaned {
     pub failed: Vec<(SessionId, Error)>,
     /// Content removed.
     pub blobs: Vec<BlobId>,
+    /// Content that nothing refers to any more, and that goes after its time of grace.
+    pub waiting: Vec<BlobId>,
     /// Leftovers of interrupted operations.
     pub leftovers: u64,
 }
@@ -52,11 +58,19 @@ impl Store {
     /// Clears away interrupted purges, sessions that never began, unreferenced content, leftovers, and, if asked to,
     /// what has been in the trash for long. Runs beside writers.
     pub async fn gc(&self, cleaning: &Cleaning) -> Result<Cleaned> {
+        self.gc_telling(cleaning, &|_, _| {}).await
+    }
+
+    /// The same, and says how many of all sessions were looked through so far.
+    pub async fn gc_telling(
+        &self,
+        cleaning: &Cleaning,
+        tell: &(dyn Fn(usize, usize) + Send + Sync),
+    ) -> Result<Cleaned> {
         self.check_format().await?;
         let backend = &*self.inner.backend;
         let now = Timestamp::now();
-        let older =
-            |than: Timestamp, age: Duration| now.duration_since(than).unsigned_abs() > age && than < now;
+        let older = |than: Timestamp, age: Duration| is_older(than, age, now);
         let mut cleaned = Cleaned::default();
         let mut live = Vec::new();
         for listed in backend.list(Space::Sessions, None, usize::MAX).await? {
@@ -87,27 +101,53 @@ impl Store {
             }
             cleaned.leftovers = backend.sweep().await?;
         }
-        let used = self.used_blobs(&live, &mut cleaned.failed).await?;
-        if !cleaned.failed.is_empty() {
-            // What cannot be read may refer to anything, so all content stays.
-            return Ok(cleaned);
+        let used = self.used_blobs(&live, &mut cleaned.failed, tell).await?;
+        if cleaned.failed.is_empty() {
+            self.clear_blobs(&used, cleaning, &mut cleaned).await?;
         }
-        let mut after: Option<String> = None;
+        // What cannot be read may refer to anything, so all content stays then.
+        Ok(cleaned)
+    }
+
+    /// Removes content that nothing has referred to for long, and puts on the list what nothing refers to now.
+    async fn clear_blobs(
+        &self,
+        used: &HashSet<BlobId>,
+        cleaning: &Cleaning,
+        cleaned: &mut Cleaned,
+    ) -> Result<()> {
+        let backend = &*self.inner.backend;
+        let now = Timestamp::now();
+        let grace = if Defect::CollectAtOnce.is_on() { Duration::ZERO } else { cleaning.grace };
+        let (unused, version) = Unused::load(backend).await?;
+        let (mut next, mut after) = (Unused::default(), None);
         loop {
-            // A few at a time: whoever puts one again makes it young, and that must be seen before it is removed.
             let page = backend.list(Space::Blobs, after.as_deref(), PAGE).await?;
-            let Some(last) = page.last() else { return Ok(cleaned) };
+            let Some(last) = page.last() else { break };
             after = Some(last.name.clone());
             for listed in page {
                 let Ok(blob) = listed.name.parse::<BlobId>() else { continue };
-                if !used.contains(&blob) && older(listed.modified, cleaning.blobs_after) {
-                    cleaned.blobs.push(blob);
-                    if cleaning.mode == Mode::Apply {
-                        backend.remove(&Target::Blob(blob)).await?;
-                    }
+                if used.contains(&blob) || !is_older(listed.modified, cleaning.blobs_after, now) {
+                    continue;
                 }
+                // Whoever put it since then was about to refer to it: its time begins anew.
+                let since = unused.blobs.get(&blob).filter(|since| listed.modified <= **since);
+                let since = since.copied().unwrap_or(now);
+                if !grace.is_zero() && !is_older(since, grace, now) {
+                    next.blobs.insert(blob, since);
+                    cleaned.waiting.push(blob);
+                    continue;
+                }
+                if cleaning.mode == Mode::Apply && !backend.remove(&Target::StaleBlob(blob, since)).await? {
+                    continue;
+                }
+                cleaned.blobs.push(blob);
             }
         }
+        if cleaning.mode == Mode::Apply && next != unused {
+            next.store(backend, version).await?;
+        }
+        Ok(())
     }
 
     /// Returns everything that may be a reference: any 64 hex digits in a record of a capture or in a document.
@@ -117,87 +157,64 @@ impl Store {
         &self,
         sessions: &[SessionId],
         failed: &mut Vec<(SessionId, Error)>,
+        tell: &(dyn Fn(usize, usize) + Send + Sync),
     ) -> Result<HashSet<BlobId>> {
         let backend = &*self.inner.backend;
         let mut used = HashSet::new();
-        for session in sessions {
-            let log = LogKey::new(session.clone(), LogName::Checkpoints);
-            let (mut from, mut referred, mut given_up) = (0, Vec::new(), GivenUp::default());
-            loop {
-                let chunk = backend.read(&log, From::Position(from), READ_AHEAD).await?;
-                for line in &chunk.lines {
-                    let body = line.body();
-                    referred.push((line.stamp().position, hashes(&body).collect::<Vec<_>>()));
-                    given_up.learn(&body);
-                }
-                if let Some(damage) = chunk.damage.first() {
-                    let (what, reason) = (format!("session {session}"), damage.to_string());
-                    failed.push((session.clone(), Error::Damaged { what, reason }));
-                }
-                if chunk.next == from {
-                    break;
-                }
-                from = chunk.next;
+        for (number, session) in sessions.iter().enumerate() {
+            tell(number + 1, sessions.len());
+            let (referred, damage) = references::of(backend, session).await?;
+            if let Some(damage) = damage {
+                let (what, reason) = (format!("session {session}"), damage.to_string());
+                failed.push((session.clone(), Error::Damaged { what, reason }));
             }
-            referred
-                .retain(|(position, _)| !given_up.includes(*position) && !Defect::CollectWhatIsUsed.is_on());
-            used.extend(referred.into_iter().flat_map(|(_, hashes)| hashes));
+            if !Defect::CollectWhatIsUsed.is_on() {
+                used.extend(referred);
+            }
         }
         for listed in backend.list(Space::Documents, None, usize::MAX).await? {
+            if listed.name == Unused::NAME {
+                continue;
+            }
             if let Some(document) = backend.get(&listed.name.parse::<Key>()?).await? {
-                used.extend(hashes(&document.bytes));
+                used.extend(references::hashes(&document.bytes));
             }
         }
         Ok(used)
     }
 }
 
-/// The captures of a log that retention has given up: what they alone refer to may go.
-#[derive(Debug, Default, serde::Deserialize)]
-struct GivenUp {
-    /// All before this position.
-    before: Position,
-    /// But these.
-    #[serde(default)]
-    keep: Vec<Position>,
+fn is_older(than: Timestamp, age: Duration, now: Timestamp) -> bool {
+    now.duration_since(than).unsigned_abs() > age && than < now
 }
 
-impl GivenUp {
-    /// Takes in a record, if it is about this.
-    fn learn(&mut self, record: &[u8]) {
-        #[derive(serde::Deserialize)]
-        struct Record {
-            retire: Option<GivenUp>,
-        }
-        if memchr::memmem::find(record, b"\"retire\"").is_some()
-            && let Ok(Record { retire: Some(retire) }) = serde_json::from_slice(record)
-            && retire.before > self.before
-        {
-            *self = retire;
-        }
+/// Content that nothing refers to, and since when that is known: the trash of blobs. It stays where it is, so whoever
+/// needs it after all finds it.
+#[derive(Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+struct Unused {
+    blobs: BTreeMap<BlobId, Timestamp>,
+}
+
+impl Unused {
+    const NAME: &str = "unused";
+
+    /// Reads the list. One that makes no sense is begun anew, which only gives everything more time.
+    async fn load(backend: &dyn Backend) -> Result<(Self, Expect)> {
+        Ok(match backend.get(&Key::store(Self::NAME)?).await? {
+            None => (Self::default(), Expect::Absent),
+            Some(document) => {
+                let unused = serde_json::from_slice(&document.bytes).unwrap_or_default();
+                (unused, Expect::Version(document.version))
+            }
+        })
     }
 
-    fn includes(&self, position: Position) -> bool {
-        position < self.before && !self.keep.contains(&position)
+    /// Replaces the list, unless somebody else has meanwhile: then theirs counts.
+    async fn store(&self, backend: &dyn Backend, expect: Expect) -> Result<()> {
+        let bytes = serde_json::to_vec(self).map_err(|error| Error::BadEntry(error.to_string()))?;
+        backend.put(&Key::store(Self::NAME)?, &bytes, expect).await.map(drop)
     }
 }
 
 /// How long an import may take between two signs of life.
 const HOUR: Duration = Duration::from_secs(3600);
-
-fn hashes(bytes: &[u8]) -> impl Iterator<Item = BlobId> {
-    let words = bytes.split(|byte| !byte.is_ascii_hexdigit()).filter(|word| word.len() == 64);
-    words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_hash_in_a_record_counts_as_a_reference() {
-        let (one, other) = (BlobId::of(b"one"), BlobId::of(b"other"));
-        let record = format!(r#"{{"before":{{"hash":"{one}"}},"after":"sha256:{other}"}}"#);
-        assert_eq!(hashes(record.as_bytes()).collect::<Vec<_>>(), [one, other]);
-    }
-}

@@ -50,6 +50,7 @@ mod note;
 mod off;
 mod project_memory;
 mod recorder;
+mod references;
 mod repair;
 mod resume;
 mod session;
@@ -62,7 +63,7 @@ mod verify;
 pub mod view;
 mod writer;
 
-pub use bundle::{Exported, Imported};
+pub use bundle::{Exported, Files, Imported};
 pub use chain::{Gap, History, Record, Why};
 pub use entry::{Entry, MAX_DEPTH};
 pub use error::{Error, Result};

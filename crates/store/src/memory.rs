@@ -172,6 +172,11 @@ impl Backend for MemoryBackend {
         Ok(match target {
             Target::Document(key) => state.documents.remove(&key.to_string()).is_some(),
             Target::Blob(blob) => state.blobs.remove(&blob.to_string()).is_some(),
+            Target::StaleBlob(blob, since) => {
+                let name = blob.to_string();
+                let stale = state.blobs.get(&name).is_some_and(|(modified, _)| modified <= since);
+                stale && state.blobs.remove(&name).is_some()
+            }
             Target::Session(session) => state.remove_session(session),
         })
     }

@@ -368,7 +368,7 @@ fn gc_keeps_what_is_referred_to_and_finishes_what_was_interrupted() {
         };
         let line = rethread_store::Line::new(&Entry::parse(record).unwrap(), stamp);
         backend.append(&log, 0, &[line], rethread_store::backend::Durability::Synced).await.unwrap();
-        let at_once = Cleaning { blobs_after: Duration::ZERO, ..Cleaning::default() };
+        let at_once = Cleaning { blobs_after: Duration::ZERO, grace: Duration::ZERO, ..Cleaning::default() };
         assert!(
             store.gc(&Cleaning::default()).await.unwrap().blobs.is_empty(),
             "fresh content is left alone"
@@ -384,6 +384,76 @@ fn gc_keeps_what_is_referred_to_and_finishes_what_was_interrupted() {
         assert_eq!(store.gc(&purging).await.unwrap().purged, [session.id().clone()]);
         assert!(backend.list(Space::Sessions, None, 9).await.unwrap().is_empty());
     });
+}
+
+#[test]
+fn content_that_nothing_refers_to_waits_for_its_time_of_grace_and_stays_if_somebody_needs_it_meanwhile() {
+    let home = Home::new();
+    let store = home.open();
+    let session = conversation(&store, "s", 1);
+    let grace = Duration::from_millis(300);
+    let cleaning = Cleaning { blobs_after: Duration::ZERO, grace, ..Cleaning::default() };
+    let [unused, again, referred] = [&b"unused"[..], b"put again", b"referred to"].map(BlobId::of);
+    run(async {
+        let backend = store.backend();
+        for content in [&b"unused"[..], b"put again", b"referred to"] {
+            backend.put_blob(&BlobId::of(content), &mut &content[..]).await.unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(30));
+        let planned = store.gc(&Cleaning { mode: Mode::Plan, ..cleaning.clone() }).await.unwrap();
+        assert_eq!((planned.blobs.len(), planned.waiting.len()), (0, 3));
+        let first = store.gc(&cleaning).await.unwrap();
+        assert_eq!((first.blobs.len(), first.waiting.len()), (0, 3));
+        // While it waits everything can be read, and be needed after all.
+        assert!(backend.get_blob(&unused, 0..9).await.unwrap().is_some());
+        std::thread::sleep(Duration::from_millis(30));
+        backend.put_blob(&again, &mut &b"put again"[..]).await.unwrap();
+        let record = format!(r#"{{"before":{{"hash":"{referred}"}}}}"#);
+        session.append_checkpoint(Entry::parse(record).unwrap()).await.unwrap();
+        assert_eq!(store.gc(&cleaning).await.unwrap().blobs, []);
+        std::thread::sleep(grace);
+        let last = store.gc(&cleaning).await.unwrap();
+        assert!(last.blobs.contains(&unused) && !last.blobs.contains(&referred), "{last:?}");
+        assert!(backend.get_blob(&unused, 0..9).await.unwrap().is_none());
+        assert!(backend.get_blob(&referred, 0..9).await.unwrap().is_some());
+    });
+}
+
+#[test]
+fn content_that_an_interrupted_removal_took_aside_can_be_read_and_comes_back() {
+    let home = Home::new();
+    let blob = BlobId::of(b"content");
+    let name = blob.to_string();
+    let path = home.root().join("blobs/sha256").join(&name[..2]).join(&name[2..]);
+    let store = home.open();
+    run(store.backend().put_blob(&blob, &mut &b"content"[..])).unwrap();
+    std::fs::rename(&path, path.with_file_name(format!(".{}.going", &name[2..]))).unwrap();
+    assert!(run(store.backend().get_blob(&blob, 0..9)).unwrap().is_some());
+    run(store.gc(&Cleaning::default())).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), b"content");
+}
+
+#[test]
+fn damaged_content_is_healed_by_whoever_puts_it_again() {
+    let home = Home::new();
+    let content = b"the right content";
+    let blob = BlobId::of(content);
+    let name = blob.to_string();
+    let path = home.root().join("blobs/sha256").join(&name[..2]).join(&name[2..]);
+    let put = || {
+        let store = home.open();
+        run(store.backend().put_blob(&blob, &mut &content[..])).unwrap();
+        run(store.backend().put_blobs(&vec![(blob, bytes::Bytes::from_static(content)); 6])).unwrap();
+    };
+    put();
+    for damage in [&b"the wrong content"[..], b"", b"the right", &[0; 17]] {
+        std::fs::write(&path, damage).unwrap();
+        let store = home.open();
+        let read = run(store.backend().get_blob(&blob, 0..u64::MAX));
+        assert!(matches!(read, Err(Error::Damaged { .. })), "{read:?}");
+        put();
+        assert_eq!(std::fs::read(&path).unwrap(), content);
+    }
 }
 
 #[test]

@@ -81,12 +81,13 @@ fn pointers_forward_the_methods_that_have_a_default_too() {
         pointer.changed(&log, 0).await.unwrap();
         pointer.find(&log, &"id".parse().unwrap()).await.unwrap();
         pointer.path(&log);
+        pointer.refresh_blob(&BlobId::of(b"")).await.unwrap();
         pointer.rewrite(&log, &Known::default()).await.unwrap();
         pointer.settle(&log).await.unwrap();
         pointer.stat(&log.session).await.unwrap();
         pointer.sweep().await.unwrap();
     });
-    let methods = ["changed", "find", "path", "rewrite", "settle", "stat", "sweep"];
+    let methods = ["changed", "find", "path", "refresh_blob", "rewrite", "settle", "stat", "sweep"];
     assert_eq!(*counted.calls(), methods.map(|method| (method, 1)).into());
 }
 
@@ -130,6 +131,9 @@ fn each_fault_is_noticed_and_named_by_its_rule() {
         (ListsFromTheStart, "list gives names in ascending order, each once, and goes on after a given name"),
         (AlwaysRemoved, "remove answers whether there was something, and what is removed is gone"),
         (RemovesByPrefix, "removing a session removes its logs and its documents, and no other's"),
+        (IgnoresAges, "a stale blob goes only if nobody has put it since, or made it young"),
+        (ForgetsToRefresh, "a stale blob goes only if nobody has put it since, or made it young"),
+        (ChecksThenCollects, "of a put and a stale removal at once, the put wins"),
     ];
     for (fault, rule) in faults {
         let message =
@@ -210,6 +214,9 @@ enum How {
     ListsFromTheStart,
     AlwaysRemoved,
     RemovesByPrefix,
+    IgnoresAges,
+    ForgetsToRefresh,
+    ChecksThenCollects,
 }
 
 /// A backend that stands before another, counts the calls, and may be late or wrong in one way.
@@ -376,6 +383,14 @@ impl<B: Backend> Backend for Altered<B> {
         }
     }
 
+    async fn refresh_blob(&self, blob: &BlobId) -> Result<bool> {
+        self.called("refresh_blob");
+        match self.how {
+            How::ForgetsToRefresh => Ok(self.inner.get_blob(blob, 0..0).await?.is_some()),
+            _ => self.inner.refresh_blob(blob).await,
+        }
+    }
+
     async fn list(&self, space: Space, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
         self.called("list");
         let after = after.filter(|_| self.how != How::ListsFromTheStart);
@@ -388,6 +403,21 @@ impl<B: Backend> Backend for Altered<B> {
 
     async fn remove(&self, target: &Target) -> Result<bool> {
         self.called("remove");
+        match (self.how, target) {
+            (How::IgnoresAges, Target::StaleBlob(blob, _)) => {
+                return self.inner.remove(&Target::Blob(*blob)).await;
+            }
+            (How::ChecksThenCollects, Target::StaleBlob(blob, since)) => {
+                let listed = self.inner.list(Space::Blobs, None, usize::MAX).await?;
+                let stale = |listed: &Listed| listed.name == blob.to_string() && listed.modified <= *since;
+                if !listed.iter().any(stale) {
+                    return Ok(false);
+                }
+                sleep(Duration::from_millis(2));
+                return self.inner.remove(&Target::Blob(*blob)).await;
+            }
+            _ => {}
+        }
         let there = self.inner.remove(target).await?;
         if let (How::RemovesByPrefix, Target::Session(prefix)) = (self.how, target) {
             for listed in self.inner.list(Space::Sessions, None, usize::MAX).await? {

@@ -58,6 +58,12 @@ const CAUGHT: &[(&str, &str)] = &[
     ("FlushWithoutSync", "promises::written_mode_is_synced_within_a_second_and_by_flush"),
     ("PurgeUnderForks", "fire::model::whatever_is_done_memory_agrees_with_the_model"),
     ("CollectWhatIsUsed", "care::gc_keeps_what_is_referred_to_and_finishes_what_was_interrupted"),
+    (
+        "CollectAtOnce",
+        "care::content_that_nothing_refers_to_waits_for_its_time_of_grace_and_stays_if_somebody_needs_it_meanwhile",
+    ),
+    ("CollectWhatIsPutAgain", "conformance::files_conform"),
+    ("KeepDamagedContent", "care::damaged_content_is_healed_by_whoever_puts_it_again"),
     ("ShowWhatIsArriving", "bundle::gc_clears_away_what_a_dead_import_left_and_spares_one_under_way"),
     (
         "LeaveModesToTheUmask",

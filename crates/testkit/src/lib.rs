@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot begin has failed")]
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 
+mod agent;
 mod api;
 mod claude;
 mod conversation;
@@ -18,6 +19,7 @@ mod scenario;
 mod script;
 mod stream;
 
+pub use agent::{Behaviour, ScriptedAgent};
 pub use api::{Request, ScriptedApi};
 pub use claude::{Claude, Ran};
 pub use conversation::Conversation;

@@ -31,6 +31,9 @@ pub struct Reply {
     /// Stops in the middle of the last block until the caller leaves.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) hang: bool,
+    /// Ends in the middle of the last block.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) cut: bool,
 }
 
 /// One block of an answer.
@@ -99,6 +102,11 @@ impl Reply {
     /// Stops in the middle, and never comes to its end.
     pub fn hanging(self) -> Self {
         Self { hang: true, ..self }
+    }
+
+    /// Ends in the middle, as a connection that breaks does.
+    pub fn cut(self) -> Self {
+        Self { cut: true, ..self }
     }
 
     fn and(mut self, block: Block) -> Self {

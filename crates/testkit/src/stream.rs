@@ -33,7 +33,7 @@ pub(crate) fn events(reply: &Reply, model: &Value, number: usize) -> Vec<String>
         }
         events.push(event(json!({ "type": "content_block_stop", "index": index })));
     }
-    if reply.hang {
+    if reply.hang || reply.cut {
         events.pop();
         return events;
     }

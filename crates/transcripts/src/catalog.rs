@@ -12,10 +12,7 @@ use crate::skim::Skim;
 use crate::walk::State;
 
 /// Changes with everything that is kept, and with what it means.
-const FORMAT: &str = "{\"rethread transcripts\":2}";
-
-/// About how many bytes a record has at least.
-const SHORTEST: usize = 256;
+const FORMAT: &[u8] = b"rethread transcripts 3\n";
 
 /// Everything that was learnt, by the sessions' files.
 #[derive(Debug, Default)]
@@ -28,17 +25,11 @@ pub(crate) struct Catalog {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     /// The file, beneath the folder of projects.
-    #[serde(rename = "f")]
     pub(crate) file: String,
-    #[serde(rename = "s")]
     pub(crate) size: u64,
-    #[serde(rename = "m")]
     pub(crate) modified: i64,
-    #[serde(rename = "i")]
     pub(crate) inode: u64,
-    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
     pub(crate) message_count: Option<u64>,
-    #[serde(rename = "k")]
     pub(crate) skim: Skim,
 }
 
@@ -68,25 +59,27 @@ impl Record {
 impl Catalog {
     /// Reads what was kept. A catalog that is missing, damaged or of another version knows nothing.
     pub(crate) fn load(path: &Path) -> Self {
-        let Ok(text) = fs::read_to_string(path) else { return Self::default() };
-        let Some((FORMAT, lines)) = text.split_once('\n') else { return Self::default() };
-        let mut records = HashMap::with_capacity(lines.len() / SHORTEST);
-        for record in lines.lines().filter_map(|line| serde_json::from_str::<Box<Record>>(line).ok()) {
-            records.insert(record.file.clone(), record);
-        }
-        Self { records }
+        let Ok(bytes) = fs::read(path) else { return Self::default() };
+        let kept = bytes.strip_prefix(FORMAT).and_then(checked);
+        let records: Vec<Box<Record>> =
+            kept.and_then(|kept| postcard::from_bytes(kept).ok()).unwrap_or_default();
+        Self { records: records.into_iter().map(|record| (record.file.clone(), record)).collect() }
     }
 
     /// Replaces what was kept, whole or not at all.
     pub(crate) fn save<'a>(path: &Path, records: impl Iterator<Item = &'a Record>) -> Result<()> {
-        let mut bytes = format!("{FORMAT}\n").into_bytes();
-        for record in records {
-            if serde_json::to_writer(&mut bytes, record).is_ok() {
-                bytes.push(b'\n');
-            }
-        }
-        write_whole(path, &bytes).map_err(Error::io("write", path))
+        let records: Vec<&Record> = records.collect();
+        let not_kept = |error: postcard::Error| Error::io("write", path)(std::io::Error::other(error));
+        let kept = postcard::to_allocvec(&records).map_err(not_kept)?;
+        let sum = crc32c::crc32c(&kept).to_le_bytes();
+        write_whole(path, &[FORMAT, &sum, &kept].concat()).map_err(Error::io("write", path))
     }
+}
+
+/// Returns what follows its own checksum.
+fn checked(bytes: &[u8]) -> Option<&[u8]> {
+    let (sum, kept) = bytes.split_first_chunk()?;
+    (u32::from_le_bytes(*sum) == crc32c::crc32c(kept)).then_some(kept)
 }
 
 /// Writes a file such that nobody ever sees half of it.

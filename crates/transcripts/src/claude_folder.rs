@@ -1,6 +1,5 @@
 //! Claude Code's folder, and the sessions in it.
 
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -16,12 +15,13 @@ use crate::live::{Live, live};
 use crate::session::Session;
 use crate::skim::{Buffer, Skim};
 use crate::transcript::Transcript;
-use crate::walk::{Found, State, is_uuid, walk};
+use crate::walk::{Found, is_uuid, name_of, walk};
 
-/// How many threads look at files: when nothing is in memory yet, they wait for the disk most of the time.
-const THREADS: usize = 8;
-/// From how many files on that is worth it.
-const MANY: usize = 32;
+/// How many threads look at files at most: when nothing is in memory yet, they wait for the disk most of the time, and a
+/// disk does many things at once.
+const MOST_THREADS: usize = 24;
+/// For how many files each another thread is worth it.
+const SHARE: usize = 32;
 /// A file that was written to so shortly before may be written to again without its time changing.
 const RACY: i64 = 1_000_000_000;
 
@@ -112,7 +112,7 @@ impl ClaudeFolder {
         if options.limit > 0 {
             found.truncate(options.limit);
         }
-        let looked = look_at(&projects, &found, catalog, options.links);
+        let looked = look_at(&found, catalog, options.links);
         if let Some(index) = options.index.as_deref().filter(|_| looked.has_news && options.limit == 0) {
             let now = now();
             let settled = |record: &&Record| record.modified + RACY < now;
@@ -124,7 +124,6 @@ impl ClaudeFolder {
     /// Counts the messages of sessions that nobody counted since they changed, the newest first, and keeps the counts in
     /// an index. Stops when `go_on` says no. Returns how many were counted.
     pub fn count(&self, index: &Path, mut go_on: impl FnMut() -> bool) -> Result<usize> {
-        let projects = self.projects();
         let listing = self.list(&ListOptions::default().index(index))?;
         let mut catalog = Catalog::load(index);
         let mut counted = 0;
@@ -134,7 +133,9 @@ impl ClaudeFolder {
             }
             // One that cannot be read stays uncounted; the listing says why.
             let Ok(transcript) = Transcript::open(&session.path) else { continue };
-            if let Some(record) = catalog.records.get_mut(&name_of(&projects, &session.path))
+            let project = session.path.parent().and_then(Path::file_name).unwrap_or_default();
+            let name = name_of(&project.to_string_lossy(), &session.session_id);
+            if let Some(record) = catalog.records.get_mut(&name)
                 && record.size == transcript.length()
             {
                 record.message_count = Some(transcript.active().message_count());
@@ -185,7 +186,7 @@ impl ClaudeFolder {
         let not_found = || Error::SessionNotFound(id.to_owned());
         let is_ours = path.extension().is_some_and(|it| it == "jsonl") && !id.is_empty();
         let found = Found::at(path, id, links).filter(|_| is_ours).ok_or_else(not_found)?;
-        let record = skim(&found, String::new(), None, &mut Buffer::default(), links);
+        let record = skim(&found, None, &mut Buffer::default(), links);
         let listing = assemble(vec![found], vec![Box::new(record)], &self.live());
         listing.sessions.into_iter().next().ok_or_else(not_found)
     }
@@ -212,20 +213,19 @@ struct Looked {
     has_news: bool,
 }
 
-fn look_at(projects: &Path, found: &[Found], catalog: Catalog, links: Links) -> Looked {
+fn look_at(found: &[Found], catalog: Catalog, links: Links) -> Looked {
     let mut known = catalog.records;
     let before = known.len();
     let mut records: Vec<Option<Box<Record>>> = Vec::with_capacity(found.len());
     let (mut stale, mut reused) = (Vec::new(), 0);
     for (at, found) in found.iter().enumerate() {
-        let name = name_of(projects, &found.path);
-        match known.remove(&name) {
+        match known.remove(&found.name) {
             Some(record) if record.fits(found.state) => {
                 reused += 1;
                 records.push(Some(record));
             }
             record => {
-                stale.push((at, name, record));
+                stale.push((at, record));
                 records.push(None);
             }
         }
@@ -235,14 +235,13 @@ fn look_at(projects: &Path, found: &[Found], catalog: Catalog, links: Links) -> 
     let next = AtomicUsize::new(0);
     let work = || {
         let (mut buffer, mut own) = (Buffer::default(), Vec::new());
-        while let Some((at, name, record)) = stale.get(next.fetch_add(1, Ordering::Relaxed)) {
-            own.push((*at, Box::new(skim(&found[*at], name.clone(), record.as_deref(), &mut buffer, links))));
+        while let Some((at, record)) = stale.get(next.fetch_add(1, Ordering::Relaxed)) {
+            own.push((*at, Box::new(skim(&found[*at], record.as_deref(), &mut buffer, links))));
         }
         fresh.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend(own);
     };
     thread::scope(|scope| {
-        let others = if stale.len() >= MANY { THREADS - 1 } else { 0 };
-        for _ in 0..others {
+        for _ in 1..(stale.len() / SHARE).min(MOST_THREADS) {
             scope.spawn(work);
         }
         work();
@@ -253,20 +252,19 @@ fn look_at(projects: &Path, found: &[Found], catalog: Catalog, links: Links) -> 
     Looked { records: records.into_iter().flatten().collect(), has_news }
 }
 
-fn skim(found: &Found, name: String, known: Option<&Record>, buffer: &mut Buffer, links: Links) -> Record {
+fn skim(found: &Found, known: Option<&Record>, buffer: &mut Buffer, links: Links) -> Record {
     let known = known.filter(|record| record.may_begin(found.state));
     let opening = known.map(|record| &record.skim.opening).filter(|opening| opening.first_prompt.is_some());
-    let looked = open(&found.path, links).and_then(|file| {
-        // It may have grown since it was found.
-        let state = State::of(&file.metadata()?);
-        Skim::of(&file, state.size, opening, buffer).map(|skim| (state, skim))
-    });
+    // As long as it was when it was found: if it has grown since, the next listing sees that.
+    let looked = open(&found.path, links).and_then(|file| Skim::of(&file, found.state.size, opening, buffer));
     match looked {
-        Ok((state, skim)) => Record::new(name, state, skim),
+        Ok(skim) => Record::new(found.name.clone(), found.state, skim),
         // Never kept as known: the time of writing is that of no file.
-        Err(_) => {
-            Record { inode: 0, modified: i64::MAX - RACY, ..Record::new(name, found.state, Skim::default()) }
-        }
+        Err(_) => Record {
+            inode: 0,
+            modified: i64::MAX - RACY,
+            ..Record::new(found.name.clone(), found.state, Skim::default())
+        },
     }
 }
 
@@ -280,22 +278,7 @@ fn open(path: &Path, links: Links) -> std::io::Result<File> {
     }
 }
 
-fn name_of(projects: &Path, path: &Path) -> String {
-    path.strip_prefix(projects).unwrap_or(path).to_string_lossy().into_owned()
-}
-
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
-}
-
-/// Returns what groups sessions that share their first entry.
-pub(crate) fn by_root(records: &[Box<Record>]) -> HashMap<&str, Vec<usize>> {
-    let mut roots: HashMap<&str, Vec<usize>> = HashMap::with_capacity(records.len());
-    for (at, record) in records.iter().enumerate() {
-        if let Some(root) = &record.skim.opening.root {
-            roots.entry(root).or_default().push(at);
-        }
-    }
-    roots
 }

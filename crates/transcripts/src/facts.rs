@@ -1,14 +1,16 @@
 //! Facts about a session that stand in single lines.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
-use memchr::{memchr_iter, memmem};
+use memchr::memchr;
+use memchr::memmem::{self, Finder};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::message::Block;
 use crate::skim::lines_from_the_end;
-use crate::text::Text;
+use crate::text::{Text, beginning_of, cut};
 
 /// How much of a prompt is kept, in characters, as in the official SDKs.
 const PROMPT: usize = 200;
@@ -19,65 +21,44 @@ const RECENT: usize = 8;
 
 /// What the beginning of a transcript tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub(crate) struct Opening {
-    #[serde(rename = "c", skip_serializing_if = "Option::is_none")]
     pub(crate) cwd: Option<String>,
     /// When the first line was written that says so.
-    #[serde(rename = "t", skip_serializing_if = "Option::is_none")]
     pub(crate) began_at: Option<String>,
-    #[serde(rename = "p", skip_serializing_if = "Option::is_none")]
     pub(crate) first_prompt: Option<String>,
     /// The first entry of the conversation: forks share it.
-    #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
     pub(crate) root: Option<String>,
-    #[serde(rename = "f", skip_serializing_if = "Option::is_none")]
     pub(crate) forked_from: Option<String>,
-    #[serde(rename = "b", skip_serializing_if = "Option::is_none")]
     pub(crate) branch: Option<String>,
     /// The repository's directory, for a session in a worktree.
-    #[serde(rename = "w", skip_serializing_if = "Option::is_none")]
     pub(crate) worktree_of: Option<String>,
-    #[serde(rename = "v", skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,
     /// It is a subagent's.
-    #[serde(rename = "s", skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_sidechain: bool,
 }
 
 /// What the end of a transcript tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub(crate) struct Ending {
-    #[serde(rename = "c", skip_serializing_if = "Option::is_none")]
     pub(crate) custom_title: Option<String>,
-    #[serde(rename = "a", skip_serializing_if = "Option::is_none")]
     pub(crate) ai_title: Option<String>,
-    #[serde(rename = "p", skip_serializing_if = "Option::is_none")]
     pub(crate) last_prompt: Option<String>,
-    #[serde(rename = "s", skip_serializing_if = "Option::is_none")]
     pub(crate) summary: Option<String>,
     /// Empty if it was taken off.
-    #[serde(rename = "t", skip_serializing_if = "Option::is_none")]
     pub(crate) tag: Option<String>,
-    #[serde(rename = "b", skip_serializing_if = "Option::is_none")]
     pub(crate) branch: Option<String>,
-    #[serde(rename = "m", skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
-    #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
     pub(crate) relocated: Option<String>,
     /// The last line is no entry, or has no end.
-    #[serde(rename = "x", skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_torn: bool,
     /// There is not a single entry among the lines.
-    #[serde(rename = "n", skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_unreadable: bool,
 }
 
-/// The members that tell something about a session.
+/// The members that tell something at the beginning.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Line<'a> {
+struct FirstLine<'a> {
     #[serde(borrow, rename = "type")]
     kind: Option<Text<'a>>,
     #[serde(borrow)]
@@ -90,6 +71,32 @@ struct Line<'a> {
     git_branch: Option<Text<'a>>,
     #[serde(borrow)]
     version: Option<Text<'a>>,
+    is_sidechain: Option<bool>,
+    is_meta: Option<bool>,
+    is_compact_summary: Option<bool>,
+    #[serde(borrow)]
+    message: Option<Said<'a>>,
+    #[serde(borrow)]
+    worktree_session: Option<Worktree<'a>>,
+    #[serde(borrow)]
+    forked_from: Option<Forked<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Said<'a> {
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+}
+
+/// The members that tell something at the end.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct LastLine<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Text<'a>>,
+    #[serde(borrow)]
+    git_branch: Option<Text<'a>>,
     #[serde(borrow)]
     custom_title: Option<Text<'a>>,
     #[serde(borrow)]
@@ -102,24 +109,15 @@ struct Line<'a> {
     tag: Option<Text<'a>>,
     #[serde(borrow)]
     relocated_cwd: Option<Text<'a>>,
-    is_sidechain: Option<bool>,
-    is_meta: Option<bool>,
-    is_compact_summary: Option<bool>,
     #[serde(borrow)]
-    message: Option<Body<'a>>,
-    #[serde(borrow)]
-    worktree_session: Option<Worktree<'a>>,
-    #[serde(borrow)]
-    forked_from: Option<Forked<'a>>,
+    message: Option<Answered<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Body<'a> {
+struct Answered<'a> {
     #[serde(borrow)]
     model: Option<Text<'a>>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -136,30 +134,49 @@ struct Forked<'a> {
     session_id: Option<Text<'a>>,
 }
 
-impl Opening {
-    /// Reads the first lines, the last of which may be cut off.
-    pub(crate) fn of(bytes: &[u8]) -> Self {
-        let mut opening = Self::default();
-        let (mut begins, mut command) = (0, None);
-        for newline in memchr_iter(b'\n', bytes).chain([bytes.len()]) {
-            let line = &bytes[begins.min(bytes.len())..newline];
-            begins = newline + 1;
-            opening.line(line, begins > bytes.len(), &mut command);
-            if opening.first_prompt.is_some() {
-                break;
+/// Reads the first lines of a transcript until it knows what was asked first.
+#[derive(Debug, Default)]
+pub(crate) struct OpeningReader {
+    opening: Opening,
+    /// The first command, should there be no prompt.
+    command: Option<String>,
+    /// Up to where everything was looked at.
+    read: usize,
+}
+
+impl OpeningReader {
+    /// Looks at what is new since the last call. The last line may be cut off. Returns whether that was enough.
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> bool {
+        while self.opening.first_prompt.is_none()
+            && let Some(length) = memchr(b'\n', &bytes[self.read..])
+        {
+            let line = &bytes[self.read..self.read + length];
+            self.read += length + 1;
+            if !self.opening.is_settled() || may_tell_more(line) {
+                self.opening.line(line, &mut self.command);
             }
         }
-        opening.first_prompt = opening.first_prompt.or(command);
-        opening
+        self.opening.first_prompt.is_some()
     }
 
-    fn line(&mut self, line: &[u8], is_cut: bool, command: &mut Option<String>) {
-        let Ok(line) = serde_json::from_slice::<Line<'_>>(line) else {
-            if is_cut {
-                self.cut_line(line);
-            }
-            return;
-        };
+    /// Returns what there is to know, the line that is cut off included.
+    pub(crate) fn end(mut self, bytes: &[u8]) -> Opening {
+        if !self.read(bytes) && !self.opening.line(&bytes[self.read..], &mut self.command) {
+            self.opening.cut_line(&bytes[self.read..]);
+        }
+        Opening { first_prompt: self.opening.first_prompt.or(self.command), ..self.opening }
+    }
+}
+
+impl Opening {
+    /// Returns whether all is known that every line of the conversation says.
+    fn is_settled(&self) -> bool {
+        self.root.is_some() && self.cwd.is_some() && self.began_at.is_some()
+    }
+
+    /// Takes a line. Returns whether it is one.
+    fn line(&mut self, line: &[u8], command: &mut Option<String>) -> bool {
+        let Some(line) = parsed::<FirstLine<'_>>(line) else { return false };
         let own = |text: Option<Text<'_>>| text.map(|Text(text)| text.into_owned());
         let kind = line.kind.as_ref().map_or("", Text::as_str);
         let is_chained = matches!(kind, "user" | "assistant" | "system" | "attachment");
@@ -179,6 +196,7 @@ impl Opening {
         {
             self.first_prompt = prompt_in(content, command);
         }
+        true
     }
 
     /// Takes what can be had of a line that is longer than what was read.
@@ -194,27 +212,53 @@ impl Opening {
     }
 }
 
+/// Returns whether a line may be a prompt, or say where its session comes from. Most are answers and tools' results, and
+/// reading those is most of the work.
+fn may_tell_more(line: &[u8]) -> bool {
+    let has = |finder: &Finder<'_>| finder.find(line).is_some();
+    (has(&USER) && !has(&RESULT) && !has(&OLDER_RESULT)) || has(&WORKTREE) || has(&FORK)
+}
+
+static USER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("user\""));
+/// A message that begins with a tool's result is no prompt, whatever follows.
+static RESULT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"content\":[{\"tool_use_id\":"));
+static OLDER_RESULT: LazyLock<Finder<'static>> =
+    LazyLock::new(|| Finder::new("\"content\":[{\"type\":\"tool_result\""));
+static WORKTREE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"worktreeSession\""));
+static FORK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"forkedFrom\""));
+
+/// Reads a line. One that is text throughout is checked for that once, and fast.
+fn parsed<'a, L: Deserialize<'a>>(line: &'a [u8]) -> Option<L> {
+    match simdutf8::basic::from_utf8(line) {
+        Ok(text) => serde_json::from_str(text).ok(),
+        Err(_) => serde_json::from_slice(line).ok(),
+    }
+}
+
 /// Returns the first thing that a person really typed, as one line.
 fn prompt_in(content: &RawValue, command: &mut Option<String>) -> Option<String> {
+    // Nobody reads more of a prompt than a line, and it may have megabytes.
+    if let Some(text) = beginning_of(content.get(), 2 * LOOKED_AT).filter(|text| !text.trim().is_empty()) {
+        return typed(&text, command);
+    }
     let blocks = Block::all_of(content);
     if blocks.iter().any(|block| matches!(block, Block::ToolResult { .. })) {
         return None;
     }
-    let texts =
+    let mut texts =
         blocks.iter().filter_map(|block| if let Block::Text(text) = block { Some(text) } else { None });
-    for text in texts {
-        // Nobody reads more of it than a line, and it may have megabytes.
-        let text = text.trim_start();
-        let end = (0..=LOOKED_AT.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
-        let text = text[..end.unwrap_or(0)].replace('\n', " ");
-        let text = text.trim();
-        if let Some(name) = between(text, "<command-name>", "</command-name>") {
-            command.get_or_insert_with(|| name.to_owned());
-        } else if !text.is_empty() && !is_automatic(text) {
-            return Some(shortened(text));
-        }
+    texts.find_map(|text| typed(text, command))
+}
+
+/// Returns a text as one line, if a person typed it.
+fn typed(text: &str, command: &mut Option<String>) -> Option<String> {
+    let text = cut(text.trim_start(), LOOKED_AT).replace('\n', " ");
+    let text = text.trim();
+    if let Some(name) = between(text, "<command-name>", "</command-name>") {
+        command.get_or_insert_with(|| name.to_owned());
+        return None;
     }
-    None
+    (!text.is_empty() && !is_automatic(text)).then(|| shortened(text))
 }
 
 /// Cuts a text as the official SDKs do.
@@ -232,7 +276,8 @@ pub(crate) fn shortened(text: &str) -> String {
 }
 
 fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
-    text.split_once(open)?.1.split_once(close).map(|(name, _)| name)
+    let from = memmem::find(text.as_bytes(), open.as_bytes())? + open.len();
+    text[from..].split_once(close).map(|(name, _)| name)
 }
 
 /// Returns whether a program said it in a person's place.
@@ -261,7 +306,8 @@ impl Ending {
             let is_about_session = kind_of(line).is_some_and(is_telling);
             let is_recent = looked_at < RECENT && (ending.model.is_none() || ending.branch.is_none());
             if is_about_session || is_recent || kind_of(line).is_none() && !is_chained(line) {
-                let read = serde_json::from_slice::<Line<'_>>(line);
+                // Without its content, so nobody has to check that it is text.
+                let read = serde_json::from_slice::<LastLine<'_>>(line);
                 looked_at += usize::from(!is_about_session);
                 ending.is_torn |= at == 0 && !is_ended && read.is_err();
                 readable |= read.is_ok();
@@ -277,7 +323,7 @@ impl Ending {
     }
 
     /// Takes a line that is older than those before it.
-    fn older(&mut self, line: Line<'_>) {
+    fn older(&mut self, line: LastLine<'_>) {
         let own = |text: Option<Text<'_>>| text.map(|Text(text)| text.into_owned());
         let some =
             |text: Option<Text<'_>>| text.map(|Text(text)| text.into_owned()).filter(|text| !text.is_empty());

@@ -1,13 +1,14 @@
 //! A listing, put together from what the files say and what lies beside them.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
+use std::thread;
 
 use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::catalog::Record;
-use crate::claude_folder::by_root;
 use crate::facts::{first_of, shortened};
 use crate::live::Live;
 use crate::project::Projects;
@@ -15,6 +16,9 @@ use crate::session::{Directory, Health, Session, folder_of};
 use crate::skim::Skim;
 use crate::subagent;
 use crate::walk::Found;
+
+/// From how many sessions on two threads are faster than one.
+const MANY: usize = 512;
 
 /// Sessions, the newest first.
 #[derive(Clone, Debug, Default)]
@@ -28,16 +32,29 @@ pub struct Listing {
 #[expect(clippy::vec_box, reason = "records are large and come from the catalog without being copied")]
 pub(crate) fn assemble(found: Vec<Found>, records: Vec<Box<Record>>, live: &[Live]) -> Listing {
     let origins = origins(&records);
-    let mut projects = Projects::default();
-    let mut sessions: Vec<Session> = Vec::with_capacity(found.len());
-    for (at, (found, record)) in found.into_iter().zip(records).enumerate() {
-        let origin = origins.iter().find(|(fork, _)| *fork == at).map(|(_, origin)| *origin);
-        let mut session = session(found, record, &mut projects);
-        session.live = live.iter().find(|live| live.session == session.session_id).cloned();
-        if let Some(origin) = origin {
-            session.forked_from.get_or_insert_with(|| origin.to_string());
+    let mut known: Vec<(Found, Box<Record>)> = found.into_iter().zip(records).collect();
+    let some = |known: Vec<(Found, Box<Record>)>| {
+        let mut projects = Projects::default();
+        known.into_iter().map(|(found, record)| session(found, record, &mut projects)).collect::<Vec<_>>()
+    };
+    let mut sessions = if known.len() < MANY {
+        some(known)
+    } else {
+        let others = known.split_off(known.len() / 2);
+        thread::scope(|scope| {
+            let others = scope.spawn(|| some(others));
+            let mut sessions = some(known);
+            sessions.extend(others.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            sessions
+        })
+    };
+    for live in live {
+        if let Some(session) = sessions.iter_mut().find(|session| session.session_id == live.session) {
+            session.live.get_or_insert_with(|| live.clone());
         }
-        sessions.push(session);
+    }
+    for (fork, origin) in origins {
+        sessions[fork].forked_from.get_or_insert_with(|| origin.to_string());
     }
     name_forks(&mut sessions);
     Listing { sessions }
@@ -45,15 +62,20 @@ pub(crate) fn assemble(found: Vec<Found>, records: Vec<Box<Record>>, live: &[Liv
 
 /// Finds forks that do not say what they were forked from: Claude Code copies the entries as they are. The session that
 /// began first is the origin. Returns the numbers of fork and origin.
-fn origins(records: &[Box<Record>]) -> Vec<(usize, usize)> {
-    let mut origins = Vec::new();
-    for sharing in by_root(records).into_values().filter(|sharing| sharing.len() > 1) {
-        let began = |at: &usize| (records[*at].skim.opening.began_at.as_deref().unwrap_or("~"), *at);
-        let Some(&origin) = sharing.iter().min_by_key(|at| began(at)) else { continue };
-        let forks = sharing.into_iter().filter(|&at| at != origin);
-        origins.extend(forks.map(|fork| (fork, origin)));
+fn origins(records: &[Box<Record>]) -> HashMap<usize, usize> {
+    let began = |at: usize| (records[at].skim.opening.began_at.as_deref().unwrap_or("~"), at);
+    let mut first: HashMap<&str, usize> = HashMap::with_capacity(records.len());
+    let mut sharing = Vec::new();
+    for (at, record) in records.iter().enumerate() {
+        let Some(root) = record.skim.opening.root.as_deref() else { continue };
+        let origin = first.entry(root).or_insert(at);
+        if *origin != at {
+            sharing.extend([(root, at), (root, *origin)]);
+            *origin = if began(at) < began(*origin) { at } else { *origin };
+        }
     }
-    origins
+    let forks = sharing.into_iter().map(|(root, at)| (at, first[root]));
+    forks.filter(|(fork, origin)| fork != origin).collect()
 }
 
 /// Replaces numbers of origins by their ids, and tells each origin of its forks.

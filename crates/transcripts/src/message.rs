@@ -53,6 +53,15 @@ fn or_null<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok,
 }
 
 impl Message {
+    /// Returns what it says, without tools and thoughts.
+    pub fn text(&self) -> String {
+        let texts = self.blocks().into_iter().filter_map(|block| match block {
+            Block::Text(text) => Some(text.into_owned()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
     /// Returns its blocks; a text is one block.
     pub fn blocks(&self) -> Vec<Block<'_>> {
         Block::all_of(&self.content)

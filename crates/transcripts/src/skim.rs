@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt as _;
 use memchr::memrchr;
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{Ending, Opening};
+use crate::facts::{Ending, Opening, OpeningReader};
 
 /// How much of the end is read: what the official SDKs read too.
 const TAIL: u64 = 64 << 10;
@@ -21,11 +21,8 @@ const LONG_HEAD: u64 = 64 << 10;
 
 /// What is known of a session without reading all of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub(crate) struct Skim {
-    #[serde(rename = "o")]
     pub(crate) opening: Opening,
-    #[serde(rename = "e")]
     pub(crate) ending: Ending,
 }
 
@@ -55,29 +52,38 @@ impl Skim {
         known: Option<&Opening>,
         buffer: &mut Buffer,
     ) -> io::Result<Self> {
-        if size <= TAIL {
+        if size <= LONG_HEAD + TAIL {
             let bytes = buffer.read(file, 0, size)?;
-            return Ok(Self { opening: Opening::of(bytes), ending: Ending::of(bytes) });
+            let (older, tail) = bytes.split_at(last_lines(bytes));
+            let mut ending = Ending::of(tail);
+            if ending.custom_title.is_none() && !older.is_empty() {
+                // Too short for the name to have been written again.
+                ending.add_older(Ending::of(older));
+            }
+            let opening = match known {
+                Some(opening) => opening.clone(),
+                None => OpeningReader::default().end(&bytes[..bytes.len().min(LONG_HEAD as usize)]),
+            };
+            return Ok(Self { opening, ending });
         }
-        let tail = buffer.read(file, size - TAIL, TAIL)?;
-        let mut ending = Ending::of(after_first_newline(tail));
-        if ending.custom_title.is_none() && size <= LONG_HEAD + TAIL {
-            // Too short for the name to have been written again.
-            ending.add_older(Ending::of(buffer.read(file, 0, size - TAIL)?));
-        }
+        let end = buffer.read(file, size - TAIL - 1, TAIL + 1)?;
+        let ending = Ending::of(&end[last_lines(end)..]);
         if let Some(opening) = known {
             return Ok(Self { opening: opening.clone(), ending });
         }
-        let mut opening = Opening::of(buffer.read(file, 0, HEAD)?);
-        if opening.first_prompt.is_none() {
-            opening = Opening::of(buffer.read(file, 0, LONG_HEAD)?);
+        let mut opening = OpeningReader::default();
+        let mut head = buffer.read(file, 0, HEAD)?;
+        if !opening.read(head) {
+            head = buffer.read(file, 0, LONG_HEAD)?;
         }
-        Ok(Self { opening, ending })
+        Ok(Self { opening: opening.end(head), ending })
     }
 }
 
-fn after_first_newline(bytes: &[u8]) -> &[u8] {
-    memchr::memchr(b'\n', bytes).map_or(&[], |newline| &bytes[newline + 1..])
+/// Returns where the first line begins that is within the last 64 KiB as a whole.
+fn last_lines(bytes: &[u8]) -> usize {
+    let Some(from) = bytes.len().checked_sub(TAIL as usize + 1) else { return 0 };
+    memchr::memchr(b'\n', &bytes[from..]).map_or(bytes.len(), |newline| from + newline + 1)
 }
 
 /// Returns lines from the last to the first, and whether each has its newline.

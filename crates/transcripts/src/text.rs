@@ -49,9 +49,27 @@ pub(crate) fn leading_string(bytes: &[u8]) -> Option<String> {
     values.next()?.ok().map(|Text(text)| text.into_owned())
 }
 
+/// Returns about so many bytes of the string that a JSON text is, without decoding the rest. `None` if it is none, or not
+/// that long.
+pub(crate) fn beginning_of(json: &str, length: usize) -> Option<String> {
+    let cut = cut(json, length);
+    let string = cut.strip_prefix('"').filter(|_| cut.len() < json.len())?;
+    // An escape may be cut in two; the longest are pairs of twelve bytes.
+    let end =
+        string.len() - string.bytes().rev().take(12).position(|byte| byte == b'\\').map_or(0, |at| at + 1);
+    let whole = string[..end].trim_end_matches('\\');
+    leading_string(format!("\"{whole}\"").as_bytes())
+}
+
+/// Returns at most so many bytes of a text.
+pub(crate) fn cut(text: &str, length: usize) -> &str {
+    let end = (0..=length.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
+}
+
 /// Decodes bytes as Claude Code does: each half pair and each invalid sequence becomes one U+FFFD.
 pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
-    if let Ok(text) = str::from_utf8(bytes) {
+    if let Ok(text) = simdutf8::basic::from_utf8(bytes) {
         return Cow::Borrowed(text);
     }
     let mut text = String::with_capacity(bytes.len());
@@ -82,5 +100,20 @@ mod tests {
         assert_eq!(read(br#""a\ud83d|\ud83d\ude00|\ude00\ud83d""#), "a\u{fffd}|😀|\u{fffd}\u{fffd}");
         assert_eq!(read(b"\"2 \xff\xfe x\""), "2 \u{fffd}\u{fffd} x");
         assert_eq!(read("\"naïve\"".as_bytes()), "naïve");
+    }
+
+    #[test]
+    fn the_beginning_of_a_string_is_one_wherever_it_is_cut() {
+        let text = r#"a\"ä\n\\\\\ud83d\ude00 \u00e9\\"#.repeat(9);
+        let json = format!("\"{text}\"");
+        let whole = leading_string(json.as_bytes()).unwrap();
+        for length in 2..json.len() {
+            let beginning = beginning_of(&json, length).unwrap();
+            let sound = beginning.trim_end_matches(char::REPLACEMENT_CHARACTER);
+            assert!(whole.starts_with(sound), "{length}: {beginning:?}");
+            assert!(length < 40 || !sound.is_empty());
+        }
+        assert_eq!(beginning_of(&json, json.len()), None);
+        assert_eq!(beginning_of("[1,2,3]", 3), None);
     }
 }

@@ -13,6 +13,8 @@ use crate::parallel::with_parallels;
 use crate::reader::{Reader, collect};
 use crate::scan::Scan;
 use crate::session::folder_of;
+use crate::sidechain::{Sidechain, sidechains};
+use crate::text_flaw::text_flaws;
 use crate::tree::{Place, Tree};
 
 /// A transcript as it was when it was opened or refreshed last.
@@ -107,6 +109,14 @@ impl Transcript {
         leaves.map(|leaf| self.chain(leaf)).collect()
     }
 
+    /// Returns what subagents said, where an old version of Claude Code wrote that into the session's own file. Newer
+    /// ones give each a file of its own: [`Subagent::all_of`](crate::Subagent::all_of).
+    pub fn sidechains(&self) -> Vec<Sidechain> {
+        let name = |link: Link| self.envelope_of(link, |entry| entry.text("uuid")).unwrap_or_default();
+        let chains = sidechains(&self.scan.nodes).into_iter();
+        chains.map(|chain| Sidechain { uuid: name(chain.links[0]), chain }).collect()
+    }
+
     /// Returns every entry of every conversation, in the order of the file.
     pub fn all(&self) -> Chain {
         Chain { links: self.scan.nodes.iter().map(Link::from).collect() }
@@ -183,6 +193,13 @@ impl Transcript {
         } else if leaf.is_none() {
             faults.push(Fault { offset: 0, length: self.length, kind: FaultKind::NoConversation });
         }
+        // What is broken anyway need not be text as well.
+        let broken = |flaw: &Fault| {
+            let within = |fault: &Fault| (fault.offset..fault.offset + fault.length).contains(&flaw.offset);
+            self.scan.faults.iter().any(within)
+        };
+        let flaws = text_flaws(&self.file, self.length).unwrap_or_default();
+        faults.extend(flaws.into_iter().filter(|flaw| !broken(flaw)));
         faults.sort_by_key(|fault| fault.offset);
         faults
     }

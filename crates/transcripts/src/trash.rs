@@ -80,6 +80,11 @@ impl ClaudeFolder {
         trashed
     }
 
+    /// Returns where a session's transcript is in the trash.
+    pub fn trashed_transcript(trash: &Path, session: &str) -> PathBuf {
+        trash.join(session).join(TRANSCRIPT)
+    }
+
     pub(crate) fn file_history(&self, session: &str) -> PathBuf {
         self.path().join("file-history").join(session)
     }

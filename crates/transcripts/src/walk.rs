@@ -13,6 +13,8 @@ use crate::claude_folder::Links;
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) id: String,
+    /// Its path beneath the folder of projects.
+    pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) state: State,
     pub(crate) has_folder: bool,
@@ -63,11 +65,12 @@ pub(crate) fn walk(projects: &Path, links: Links) -> io::Result<Vec<Found>> {
 
 fn look_into(folder: &Path, links: Links) -> io::Result<Vec<Found>> {
     let (mut found, mut folders) = (Vec::new(), Vec::new());
+    let project = folder.file_name().unwrap_or_default().to_string_lossy();
     for entry in fs::read_dir(folder)?.flatten() {
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
         match name.strip_suffix(".jsonl") {
-            Some(id) if is_uuid(id) => found.extend(stat(&entry, id, links)),
+            Some(id) if is_uuid(id) => found.extend(stat(&entry, &project, id, links)),
             None if is_uuid(name) && (links == Links::Follow || !is_link(&entry)) => {
                 folders.push(name.to_owned())
             }
@@ -90,7 +93,9 @@ impl Found {
         };
         let metadata = look(path).ok().filter(Metadata::is_file)?;
         let has_folder = look(&path.with_extension("")).is_ok_and(|beside| beside.is_dir());
-        Some(Self { id: id.to_owned(), path: path.to_owned(), state: State::of(&metadata), has_folder })
+        let project = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+        let (name, state) = (name_of(&project, id), State::of(&metadata));
+        Some(Self { id: id.to_owned(), name, path: path.to_owned(), state, has_folder })
     }
 }
 
@@ -98,7 +103,7 @@ fn is_link(entry: &DirEntry) -> bool {
     entry.file_type().map_or(true, |kind| kind.is_symlink())
 }
 
-fn stat(entry: &DirEntry, id: &str, links: Links) -> Option<Found> {
+fn stat(entry: &DirEntry, project: &str, id: &str, links: Links) -> Option<Found> {
     // Not `DirEntry::metadata`: Claude Code follows a link, so that is a session too.
     let is_link = entry.file_type().ok()?.is_symlink();
     if is_link && links == Links::Refuse {
@@ -106,7 +111,19 @@ fn stat(entry: &DirEntry, id: &str, links: Links) -> Option<Found> {
     }
     let metadata = if is_link { fs::metadata(entry.path()) } else { entry.metadata() }.ok()?;
     let state = State::of(&metadata);
-    metadata.is_file().then(|| Found { id: id.to_owned(), path: entry.path(), state, has_folder: false })
+    let name = name_of(project, id);
+    metadata.is_file().then(|| Found {
+        id: id.to_owned(),
+        name,
+        path: entry.path(),
+        state,
+        has_folder: false,
+    })
+}
+
+/// Returns a session's path beneath the folder of projects.
+pub(crate) fn name_of(project: &str, id: &str) -> String {
+    [project, "/", id, ".jsonl"].concat()
 }
 
 /// Returns whether a text has the form of a UUID, in either case.

@@ -139,6 +139,7 @@ const DAMAGES: &[Damage] = &[
             let at = assistant(lines, "2");
             lines[at] = lines[at].replace("\"text\":\"2\"", "\"text\":\"2 \\ud83d x\"");
         },
+        reported: &["surrogate"],
         ..RESUMED
     },
     Damage {
@@ -321,6 +322,8 @@ fn word(kind: &FaultKind) -> &'static str {
         FaultKind::DuplicateUuid { .. } => "duplicate",
         FaultKind::DanglingParent { .. } => "dangling",
         FaultKind::Cycle { .. } => "cycle",
+        FaultKind::LoneSurrogate => "surrogate",
+        FaultKind::NotUtf8 => "not utf-8",
         _ => "other",
     }
 }

@@ -171,9 +171,16 @@ fn an_index_changes_nothing_but_the_time_it_takes() {
     assert_eq!(with(), list(folder.path()));
     assert_eq!(one(&with(), &id(7)).name.as_deref(), Some("A name"));
     assert_eq!(one(&with(), &id(8)).first_prompt.as_deref(), Some("Another one"));
-    for damage in ["", "nonsense", "{\"rethread transcripts\":2}\n{\"f\":7}\n"] {
+    let kept = fs::read(&index).unwrap();
+    for at in 0..kept.len() {
+        let mut damaged = kept.clone();
+        damaged[at] ^= 1;
+        fs::write(&index, damaged).unwrap();
+        assert_eq!(with(), list(folder.path()), "byte {at} is another one");
+    }
+    for damage in [&b""[..], b"nonsense", &kept[..kept.len() / 2]] {
         fs::write(&index, damage).unwrap();
-        assert_eq!(with(), list(folder.path()), "{damage}");
+        assert_eq!(with(), list(folder.path()), "{damage:?}");
     }
 }
 

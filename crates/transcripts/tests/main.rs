@@ -10,4 +10,5 @@ mod official;
 mod projection;
 mod replay;
 mod resume;
+mod texts;
 mod watch;

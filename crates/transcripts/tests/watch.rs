@@ -188,3 +188,40 @@ fn one_session_is_followed_from_where_a_reader_stopped() {
     };
     assert_eq!([next(), next()], [(8, "{\"n\":2}".into()), (16, "{\"n\":3}".into())]);
 }
+
+/// Runs a test of this binary again, in a namespace with limits of its own; `None` where there is no such thing.
+fn within_limits(limit: &str, test: &str) -> Option<std::process::Output> {
+    let own = std::env::current_exe().unwrap();
+    let script = format!("echo {limit} && exec \"$0\" --exact {test} --nocapture");
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--user", "--map-root-user", "sh", "-c", &script]).arg(own).env("RETHREAD_LIMITED", "1");
+    let output = command.output().ok()?;
+    let refused = String::from_utf8_lossy(&output.stderr).contains("unshare");
+    (!refused).then_some(output)
+}
+
+fn is_limited() -> bool {
+    std::env::var_os("RETHREAD_LIMITED").is_some()
+}
+
+/// The kernel has so many watches for each user, and other programs need some as well.
+#[test]
+fn folders_that_cannot_be_watched_any_more_are_looked_at() {
+    if is_limited() {
+        return play(7, Means::Best);
+    }
+    let test = "watch::folders_that_cannot_be_watched_any_more_are_looked_at";
+    for limit in [
+        "2 > /proc/sys/user/max_inotify_watches",
+        "0 > /proc/sys/user/max_inotify_watches",
+        "0 > /proc/sys/user/max_inotify_instances",
+    ] {
+        let Some(output) = within_limits(limit, test) else {
+            return rethread_testkit::not_in_this_version(
+                "there are no namespaces with limits of their own here",
+            );
+        };
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && told.contains("1 passed"), "{limit}: {told}");
+    }
+}

@@ -159,10 +159,15 @@ fn swap(project: &Project, stop: &AtomicBool, swaps: &AtomicUsize) {
     }
 }
 
+/// How many files are in the folder that changes: each of them is looked at on its own.
+const FILES: usize = 20;
+
 fn race(project: &Project, tries: usize, mut work: impl FnMut()) -> usize {
-    project.write("folder/file", "inside\n");
     fs::create_dir(project.base().join("outside")).unwrap();
-    fs::write(project.base().join("outside/file"), "secret\n").unwrap();
+    for number in 0..FILES {
+        project.write(&format!("folder/{number}"), "inside\n");
+        fs::write(project.base().join("outside").join(number.to_string()), "secret\n").unwrap();
+    }
     symlink(project.base().join("outside"), project.path("link")).unwrap();
     let (stop, swaps) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
@@ -174,33 +179,41 @@ fn race(project: &Project, tries: usize, mut work: impl FnMut()) -> usize {
     swaps.load(Ordering::Relaxed)
 }
 
+fn in_memory() -> Project {
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    Project::within(folder, Store::new(MemoryBackend::default(), Default::default()))
+}
+
 #[test]
 fn r9_a_link_that_is_swapped_in_while_we_look_is_never_followed() {
-    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-    let project = Project::within(folder, Store::new(MemoryBackend::default(), Default::default()));
-    let checkpoints = project.open();
+    let paths: Vec<String> = (0..FILES).map(|number| format!("folder/{number}")).collect();
     let secret = BlobId::of(b"secret\n");
-    let mut seen = [0; 3];
-    let tries = if std::env::var_os("RETHREAD_TORTURE_SECONDS").is_some() { 200_000 } else { 20_000 };
-    let swaps = race(&project, tries, || {
-        let captured = block_on(checkpoints.before(Moment::of(id("m1")), &["folder/file"])).unwrap();
-        let file = captured.changes.iter().find(|change| change.path.to_string() == "folder/file");
-        match file.unwrap().before.as_ref().unwrap() {
-            state @ State::Present(_) => {
-                assert_ne!(state.file().unwrap().hash, secret, "the link was followed");
-                seen[0] += 1;
+    let (mut seen, mut swaps) = ([0; 3], 0);
+    // 10,000 looks a round.
+    for _ in Effort::new("looks while a folder and a link change places", 20) {
+        let project = in_memory();
+        let checkpoints = project.open();
+        swaps += race(&project, 10_000 / FILES, || {
+            let captured = block_on(checkpoints.before(Moment::of(id("m1")), &paths)).unwrap();
+            let named = captured.changes.iter().filter(|change| change.path.parent().is_some());
+            for state in named.map(|change| change.before.as_ref().unwrap()) {
+                match state {
+                    State::Present(_) => {
+                        assert_ne!(state.file().unwrap().hash, secret, "the link was followed");
+                        seen[0] += 1;
+                    }
+                    State::Absent => seen[1] += 1,
+                    _ => seen[2] += 1,
+                }
             }
-            State::Absent => seen[1] += 1,
-            _ => seen[2] += 1,
-        }
-    });
+        });
+    }
     assert!(seen[0] > 0 && seen[2] > 0 && swaps > 100, "the race was not one: {seen:?}, {swaps} swaps");
 }
 
 #[test]
 fn r9_the_same_race_is_lost_by_whoever_checks_a_path_and_opens_it_afterwards() {
-    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-    let project = Project::within(folder, Store::new(MemoryBackend::default(), Default::default()));
+    let project = in_memory();
     let mut escaped = 0;
     race(&project, 2_000_000, || {
         if escaped > 0 {
@@ -209,32 +222,38 @@ fn r9_the_same_race_is_lost_by_whoever_checks_a_path_and_opens_it_afterwards() {
         let is_folder = fs::symlink_metadata(project.path("folder")).is_ok_and(|folder| folder.is_dir());
         // What happens between the check and the use is up to the scheduler; here it is asked to.
         std::thread::yield_now();
-        if is_folder && fs::read(project.path("folder/file")).is_ok_and(|content| content == b"secret\n") {
+        if is_folder && fs::read(project.path("folder/0")).is_ok_and(|content| content == b"secret\n") {
             escaped += 1;
         }
     });
-    assert!(escaped > 0, "the control did not escape, so the test above proves nothing");
+    assert!(escaped > 0, "the control did not escape, so the tests beside it prove nothing");
 }
 
 #[test]
 fn r9_a_rewind_writes_nothing_through_a_link_that_is_swapped_in() {
-    let project = Project::quick();
-    let checkpoints = project.open();
-    let mut rounds = 0;
-    let swaps = race(&project, 300, || {
-        rounds += 1;
-        let file = project.path("folder/file");
-        let captured = block_on(checkpoints.before(Moment::default(), &["folder/file"]));
-        let Ok(captured) = captured else { return };
-        let _ = fs::symlink_metadata(project.path("folder"))
-            .is_ok_and(|folder| folder.is_dir())
-            .then(|| fs::write(&file, format!("{rounds}\n")));
-        fs::write(project.base().join("outside/file"), "secret\n").unwrap();
-        // It may fail, as long as it fails safely.
-        let _ = checkpoints.rewind(rethread_checkpoint::Point::At(captured.id));
-        let outside = fs::read_to_string(project.base().join("outside/file")).unwrap();
-        assert_eq!(outside, "secret\n");
-        assert_eq!(fs::read_dir(project.base().join("outside")).unwrap().count(), 1);
-    });
-    assert!(swaps > 10, "{swaps}");
+    let (mut swaps, mut ended) = (0, [0; 2]);
+    // 500 rewinds a round.
+    for round in Effort::new("rewinds while a folder and a link change places", 10) {
+        let project = Project::quick();
+        let checkpoints = project.open();
+        let mut number = 0;
+        swaps += race(&project, 500, || {
+            number += 1;
+            let file = project.path("folder/0");
+            let captured = block_on(checkpoints.before(Moment::default(), &["folder/0"]));
+            let Ok(captured) = captured else { return };
+            let _ = fs::symlink_metadata(project.path("folder"))
+                .is_ok_and(|folder| folder.is_dir())
+                .then(|| fs::write(&file, format!("{number}\n")));
+            let outside = project.base().join("outside");
+            fs::write(outside.join("0"), "secret\n").unwrap();
+            // It may fail, as long as it fails safely.
+            let rewound = checkpoints.rewind(rethread_checkpoint::Point::At(captured.id));
+            ended[usize::from(rewound.is_ok_and(|rewound| rewound.receipt.is_some()))] += 1;
+            assert_eq!(fs::read_to_string(outside.join("0")).unwrap(), "secret\n", "{round:?}");
+            assert_eq!(fs::read_dir(&outside).unwrap().count(), FILES, "{round:?}");
+        });
+        project.store.close().unwrap();
+    }
+    assert!(swaps > 100 && ended[0] > 0 && ended[1] > 0, "the race was not one: {ended:?}, {swaps} swaps");
 }

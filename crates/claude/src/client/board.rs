@@ -9,6 +9,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::turns::{Item, Turns};
 use crate::error::{Error, Result};
+use crate::message::ResultMessage;
 
 /// By how much the limit may be exceeded to reach the answer that somebody waits for.
 const STRETCH: usize = 16;
@@ -148,6 +149,11 @@ impl Board {
         if let Some(Pending { request, answer: sender }) = pending {
             drop(sender.send(answer(request)));
         }
+    }
+
+    /// Returns what results said that nobody asked for: why the CLI could not even begin.
+    pub(super) fn unasked_results(&self) -> Vec<ResultMessage> {
+        self.state().turns.unasked_results()
     }
 
     /// Tells everybody that nothing more will come.

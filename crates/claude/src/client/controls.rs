@@ -83,7 +83,7 @@ impl ClaudeClient {
     /// Needs [`enable_file_checkpointing`](crate::ClaudeAgentOptions::enable_file_checkpointing). A prompt without a
     /// checkpoint is no failure: the result says that it cannot be done. What others changed meanwhile is overwritten.
     pub async fn rewind_files(&self, prompt_uuid: &str) -> Result<RewindResult> {
-        match self.ask("rewind_files", json!({ "user_message_id": prompt_uuid, "dry_run": false })).await {
+        match self.ask("rewind_files", json!({ "user_message_id": prompt_uuid })).await {
             // A dry run answers this, a real one refuses; it is the same to who asks.
             Err(Error::Refused { message, .. }) if message.starts_with(NO_CHECKPOINT) => {
                 Ok(RewindResult { error: Some(message), ..RewindResult::default() })
@@ -200,8 +200,14 @@ impl ClaudeClient {
         &self,
         servers: impl IntoIterator<Item = (impl Into<String>, McpServer)>,
     ) -> Result<Value> {
-        let servers: serde_json::Map<String, Value> =
-            servers.into_iter().map(|(name, server)| (name.into(), server.to_json())).collect();
+        let live = self.live()?;
+        let tell = |(name, server): (_, McpServer)| {
+            let name: String = Into::into(name);
+            live.requests.serve(&name, &server);
+            let told = server.to_json(&name);
+            (name, told)
+        };
+        let servers: serde_json::Map<String, Value> = servers.into_iter().map(tell).collect();
         self.control("mcp_set_servers", json!({ "servers": servers })).await
     }
 

@@ -16,6 +16,7 @@ use super::requests::Requests;
 use crate::error::{Error, Result};
 use crate::frame::{Frame, FrameKind};
 use crate::lines::{Line, Lines};
+use crate::message::ResultMessage;
 
 /// How long somebody else may hold on to the pipe of a CLI that has ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -43,6 +44,11 @@ impl Reader {
         self.requests.abandon_all();
         if let Some(complaining) = self.complaining.take() {
             drop(tokio::time::timeout(LAST_WORDS, complaining).await);
+        }
+        for result in self.board.unasked_results() {
+            if let ResultMessage::Error { errors, .. } = result {
+                errors.iter().for_each(|error| self.complaints.add(error.as_bytes()));
+            }
         }
         self.board.finish(&Error::Ended { ending, complaints: self.complaints.told() });
     }

@@ -12,7 +12,8 @@ use super::outbox::Outbox;
 use crate::error::Result;
 use crate::frame::Frame;
 use crate::hook::{HookInput, HookMatcher, HookOutput};
-use crate::options::ClaudeAgentOptions;
+use crate::in_process::Bridge;
+use crate::options::{ClaudeAgentOptions, McpServer};
 use crate::permission::{PermissionRequest, PermissionResult};
 
 /// How many requests may wait for an answer at once. More than that is no agent's doing.
@@ -26,6 +27,7 @@ pub(super) struct Requests {
     options: Arc<ClaudeAgentOptions>,
     outbox: Outbox,
     running: Arc<Mutex<HashMap<String, AbortHandle>>>,
+    servers: Arc<Mutex<HashMap<String, Bridge>>>,
 }
 
 /// What the CLI asks.
@@ -37,7 +39,14 @@ struct Incoming {
 
 impl Requests {
     pub(super) fn new(options: Arc<ClaudeAgentOptions>, outbox: Outbox) -> Self {
-        Self { options, outbox, running: Arc::default() }
+        Self { options, outbox, running: Arc::default(), servers: Arc::default() }
+    }
+
+    /// Offers the tools of a server from now on, if it is one in this process.
+    pub(super) fn serve(&self, name: &str, server: &McpServer) {
+        if let McpServer::InProcess(server) = server {
+            self.servers().insert(name.to_owned(), server.start());
+        }
     }
 
     /// Begins to answer a request.
@@ -54,10 +63,12 @@ impl Requests {
             return Ok(());
         }
         let options = Arc::clone(&self.options);
+        let server = self.servers().get(request["server_name"].as_str().unwrap_or_default()).cloned();
         let task = tokio::spawn(async move {
             match request["subtype"].as_str().unwrap_or_default() {
                 "can_use_tool" => decide(&options, request, reply).await,
                 "hook_callback" => hook(&options, request, reply).await,
+                "mcp_message" => tool(server, request, reply).await,
                 other => reply.refuse(&format!("this host does not answer {other:?}")),
             }
         });
@@ -83,6 +94,11 @@ impl Requests {
         for (_, task) in self.running().drain() {
             task.abort();
         }
+        self.servers().clear();
+    }
+
+    fn servers(&self) -> std::sync::MutexGuard<'_, HashMap<String, Bridge>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn running(&self) -> std::sync::MutexGuard<'_, HashMap<String, AbortHandle>> {
@@ -122,6 +138,13 @@ async fn hook(options: &ClaudeAgentOptions, mut request: Value, mut reply: Reply
             Some(answer) => reply.send(answer),
             None => reply.refuse("the host's hook took too long"),
         },
+    }
+}
+
+async fn tool(server: Option<Bridge>, mut request: Value, mut reply: Reply) {
+    match server {
+        Some(server) => reply.send(json!({ "mcp_response": server.call(request["message"].take()).await })),
+        None => reply.refuse(&format!("there is no server {} in this process", request["server_name"])),
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::frame::{Frame, FrameKind};
+use crate::message::{Message, ResultMessage};
 
 /// What a frame takes besides its bytes, roughly.
 const OVERHEAD: usize = 128;
@@ -249,6 +250,16 @@ impl Turns {
         }
         self.waiting = self.waiting.saturating_sub(item.as_ref().map_or(0, size));
         Poll::Ready(item)
+    }
+
+    /// Returns what results said that nobody asked for: why the CLI could not even begin.
+    pub(super) fn unasked_results(&self) -> Vec<ResultMessage> {
+        let messages = self.loose.iter().flatten().filter_map(|frame| frame.message().ok());
+        let results = messages.filter_map(|message| match message {
+            Message::Result(result) => Some(result),
+            _ => None,
+        });
+        results.collect()
     }
 
     /// Tells everybody that nothing more will come.

@@ -37,23 +37,19 @@ grouped() {
 
 # Sends a signal to everybody but this script and those who help it.
 signal_all() {
-  for process in $(below "$cli"; echo "$cli"; marked; grouped); do
+  for process in $([ -z "$cli" ] || below "$cli"; marked; grouped); do
     case $process in $$ | "$helper") ;; *) kill "-$1" "$process" ;; esac
   done
 }
 
-# Waits until nobody carries the mark any more, or for as long as was asked for.
-wait_for_all() {
+# Waits until nobody carries the mark any more, or for as long as was asked for, and then asks no longer.
+end_all() {
   round=0
-  while [ "$round" -lt "$rounds" ] && { kill -0 "$cli" || [ -n "$(marked)" ]; }; do
+  while [ "$round" -lt "$rounds" ] && [ -n "$(marked)" ]; do
     sleep 0.1
     round=$((round + 1))
   done
-}
-
-end_all() {
-  wait_for_all
-  # Twice, for whoever was born in between; the last one also takes the whole group.
+  # Twice, for whoever was born in between.
   signal_all KILL
   signal_all KILL
 }
@@ -62,6 +58,7 @@ end_all() {
   helper=$(exec sh -c 'echo $PPID')
   read -r _ <"/dev/fd/$control"
   kill -TERM "$cli"
+  # When the program ends by itself, the script goes on below instead.
   end_all
   kill -KILL 0
 ) &
@@ -69,7 +66,9 @@ helper=$!
 
 wait "$cli"
 status=$?
+# The number may soon be somebody else's, so that nobody must use it any more.
+kill -KILL "$helper"
+cli=
 signal_all TERM
 end_all
-kill -KILL "$helper"
 exit "$status"

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::{AgentDefinition, ClaudeAgentOptions, McpServer};
 use crate::error::Result;
 use crate::hook::{HookEvent, HookInput, HookMatcher, HookOutput};
@@ -120,6 +122,12 @@ impl ClaudeAgentOptionsBuilder {
     /// Adds a flag that this crate does not know, without its dashes, and its value.
     pub fn extra_arg(mut self, flag: impl Into<String>, value: impl Into<String>) -> Self {
         self.options.extra_args.insert(flag.into(), Some(value.into()));
+        self
+    }
+
+    /// Adds a field of the first request to the CLI that this crate does not know, for example `promptSuggestions`.
+    pub fn extra_initialize(mut self, field: impl Into<String>, value: Value) -> Self {
+        self.options.extra_initialize.insert(field.into(), value);
         self
     }
 

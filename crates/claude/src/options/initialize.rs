@@ -20,5 +20,6 @@ pub(crate) fn initialize(options: &ClaudeAgentOptions) -> Value {
     if options.forward_subagent_text {
         request.insert("forwardSubagentText".into(), json!(true));
     }
+    request.extend(options.extra_initialize.clone());
     Value::Object(request)
 }

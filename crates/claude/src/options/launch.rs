@@ -119,7 +119,7 @@ impl ClaudeAgentOptions {
         line.value("setting-sources", self.setting_sources.as_ref().map(names));
         if !self.mcp_servers.is_empty() {
             let servers: Map<String, Value> =
-                self.mcp_servers.iter().map(|(name, server)| (name.clone(), server.to_json())).collect();
+                self.mcp_servers.iter().map(|(name, server)| (name.clone(), server.to_json(name))).collect();
             line.value("mcp-config", Some(json!({ "mcpServers": servers }).to_string()));
         }
         line.flag("strict-mcp-config", self.strict_mcp_config);

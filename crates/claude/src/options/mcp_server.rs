@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::in_process::InProcessServer;
+
 /// A server of tools, by how it is reached.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -31,6 +33,8 @@ pub enum McpServer {
         /// What each request carries.
         headers: BTreeMap<String, String>,
     },
+    /// A server in this process.
+    InProcess(InProcessServer),
 }
 
 impl McpServer {
@@ -46,8 +50,9 @@ impl McpServer {
     }
 
     /// Returns the server as the CLI's configuration names it.
-    pub(crate) fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self, name: &str) -> Value {
         match self {
+            Self::InProcess(_) => json!({ "type": "sdk", "name": name }),
             Self::Stdio { command, args, env } => {
                 json!({ "type": "stdio", "command": command, "args": args, "env": env })
             }

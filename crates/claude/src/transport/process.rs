@@ -1,7 +1,7 @@
 //! The CLI as a process, under a guard.
 
-use std::io::{PipeWriter, pipe};
-use std::os::fd::AsFd as _;
+use std::io::{PipeReader, PipeWriter, pipe};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ impl Transport for ProcessTransport {
     async fn open(&self, launch: &Launch) -> Result<Connection> {
         let refused = || Error::io("start", &launch.program);
         let (control, host) = pipe().map_err(refused())?;
-        rustix::io::fcntl_setfd(&control, FdFlags::empty()).map_err(|error| refused()(error.into()))?;
+        let control = inheritable(&control).map_err(refused())?;
         let mut command =
             guard::command(launch.program.as_os_str(), &launch.arguments, control.as_fd(), self.grace);
         launch.surroundings(&mut command);
@@ -54,6 +54,13 @@ impl Transport for ProcessTransport {
         };
         Ok(Connection::new(output, input, Guarded { guard, host: Some(host) }).complaining(complaints))
     }
+}
+
+/// Returns the same end of a pipe for a guard to inherit, out of the way of the few numbers that a script can use.
+fn inheritable(end: &PipeReader) -> std::io::Result<OwnedFd> {
+    let end = rustix::io::fcntl_dupfd_cloexec(end, 10)?;
+    rustix::io::fcntl_setfd(&end, FdFlags::empty())?;
+    Ok(end)
 }
 
 /// A CLI that a guard owns.

@@ -53,8 +53,14 @@ impl Checkpoint {
         let session = pollster::block_on(self.session.open(context))?;
         let checkpoints = files::open(&session, self.root.as_deref(), context, ui)?;
         let recorded = match self.what {
-            What::Before(paths) => pollster::block_on(checkpoints.before(self.moment, &paths)),
-            What::After(paths) => pollster::block_on(checkpoints.after(self.moment, &paths)),
+            What::Before(paths) => {
+                let tell = telling(ui);
+                pollster::block_on(checkpoints.before_telling(self.moment, &paths, &tell))
+            }
+            What::After(paths) => {
+                let tell = telling(ui);
+                pollster::block_on(checkpoints.after_telling(self.moment, &paths, &tell))
+            }
             What::Tree(window) => tree(&checkpoints, self.moment, window, ui),
             What::Pin(id, keep) => {
                 pollster::block_on(checkpoints.pin(&id, keep)).map_err(failure)?;
@@ -77,6 +83,14 @@ impl Checkpoint {
         ));
         recorded.missed.iter().for_each(|missed| ui.warn(&format!("not captured: {missed}")));
         Ok(if recorded.missed.is_empty() { Done::Fully } else { Done::Partly })
+    }
+}
+
+/// Returns what shows how many paths are captured.
+fn telling(ui: &mut Ui) -> impl Fn(usize, usize) + Send + Sync {
+    let ui = Mutex::new(ui);
+    move |done, all| {
+        ui.lock().unwrap_or_else(PoisonError::into_inner).progress("Capturing path", done, all);
     }
 }
 

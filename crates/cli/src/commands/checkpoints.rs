@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::failure::{Done, Failure};
 use crate::files::{self, failure};
 use crate::named::NamedSession;
+use crate::native;
 use crate::text::count;
 use crate::ui::{Answer, Tone, Ui};
 
@@ -29,6 +30,9 @@ impl From<args::Checkpoints> for Checkpoints {
 
 impl Checkpoints {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        if let Some(id) = self.session.only_native(context)? {
+            return native::checkpoints(&id, self.answer, context, ui);
+        }
         let session = pollster::block_on(self.session.open(context))?;
         let checkpoints = files::open(&session, self.root.as_deref(), context, ui)?;
         let all = pollster::block_on(checkpoints.checkpoints()).map_err(failure)?;

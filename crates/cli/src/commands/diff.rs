@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::failure::{Done, Failure};
 use crate::files::{self, failure};
 use crate::named::NamedSession;
+use crate::native;
 use crate::ui::{Tone, Ui};
 
 #[derive(Debug)]
@@ -28,6 +29,9 @@ impl From<args::Diff> for Diff {
 
 impl Diff {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        if let Some(id) = self.session.only_native(context)? {
+            return native::diff(&id, self.to.as_str(), context, ui);
+        }
         let session = pollster::block_on(self.session.open(context))?;
         let checkpoints = files::open(&session, self.root.as_deref(), context, ui)?;
         let mut choices = Choices { only: files::beneath(&checkpoints, &self.only)?, ..Choices::default() };

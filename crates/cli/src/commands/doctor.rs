@@ -1,6 +1,6 @@
 //! `doctor`: everything damaged or surprising in Claude Code's own sessions, and what to do.
 
-use rethread_transcripts::{Directory, Fault, Session, Subagent, Transcript};
+use rethread_transcripts::{Directory, Fault, FaultKind, Session, Subagent, Transcript};
 use serde_json::json;
 
 use crate::args;
@@ -58,11 +58,34 @@ impl Doctor {
                 Answer::Text => tell_people(session, &findings, is_ill, context, ui)?,
             }
         }
+        let unended = if self.session.is_none() { self.unended(context, ui)? } else { 0 };
         if self.answer == Answer::Text {
             let sound = if ill == 0 { "nothing is damaged".into() } else { format!("{ill} of them damaged") };
             ui.say(&format!("Looked at {}: {sound}.", count(all as u64, "session")));
         }
-        Ok(if ill > 0 { Done::Partly } else { Done::Fully })
+        Ok(if ill + unended > 0 { Done::Partly } else { Done::Fully })
+    }
+
+    /// Tells of rewinds that have begun and not ended, whichever session they are of. Returns how many there are.
+    fn unended(&self, context: &Context, ui: &mut Ui) -> Result<usize, Failure> {
+        let mut all = 0;
+        for id in pollster::block_on(context.store.ids())? {
+            let rewinds = pollster::block_on(rethread_checkpoint::interrupted(&context.store, &id));
+            for rewind in rewinds.map_err(crate::files::failure)? {
+                all += 1;
+                if self.answer == Answer::Json {
+                    let line =
+                        json!({ "session_id": id, "unended_rewind": rewind.receipt, "root": rewind.root });
+                    ui.data(line.to_string().as_bytes())?;
+                    continue;
+                }
+                let (short, root) = (context.short(&id), rewind.root.display());
+                ui.line(Tone::Strong, &format!("{short}  a rewind of {root} has not ended"))?;
+                let command = context.command(&format!("checkpoints {short}"));
+                ui.line(Tone::Faint, &format!("  {command} finishes it, or takes it back"))?;
+            }
+        }
+        Ok(all)
     }
 }
 
@@ -84,7 +107,7 @@ fn examine(session: &Session) -> Findings {
     }
     if session.live.is_some() {
         // It may be in the middle of a line.
-        findings.faults.retain(|fault| fault.kind != rethread_transcripts::FaultKind::TornTail);
+        findings.faults.retain(|fault| fault.kind != FaultKind::TornTail);
     }
     if session.directory == Directory::Vanished
         && let Some(cwd) = &session.cwd
@@ -128,7 +151,8 @@ fn tell_people(
     for note in findings.unreadable.iter().chain(&findings.notes) {
         ui.line(Tone::Plain, &format!("  {note}"))?;
     }
-    if is_ill && findings.unreadable.is_none() {
+    let has_halves = findings.faults.iter().any(|fault| fault.kind == FaultKind::LoneSurrogate);
+    if (is_ill || has_halves) && findings.unreadable.is_none() {
         let command = context.command(&format!("doctor {id} --copy"));
         ui.line(Tone::Faint, &format!("  {command} writes what can be read as a new session"))?;
     }

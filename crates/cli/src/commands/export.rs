@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use rethread_store::{Error, Exported, SessionId};
+use rethread_store::{Error, Exported, Files, SessionId};
 
 use crate::args;
 use crate::context::Context;
@@ -19,11 +19,13 @@ pub(crate) struct Export {
     session: NamedSession,
     to: Option<PathBuf>,
     claude: bool,
+    files: Files,
 }
 
 impl From<args::Export> for Export {
     fn from(typed: args::Export) -> Self {
-        Self { session: typed.id, to: typed.output, claude: typed.claude }
+        let files = if typed.without_files { Files::LeftOut } else { Files::Included };
+        Self { session: typed.id, to: typed.output, claude: typed.claude, files }
     }
 }
 
@@ -37,7 +39,9 @@ impl Export {
             ui.aside(&format!("Wrote {}; {resume} goes on with it.", count(written.entries as u64, "entry")));
             return Ok(Done::Fully);
         }
-        let export = |out: &mut (dyn Write + Send)| pollster::block_on(context.store.export(&id, out));
+        let export = |out: &mut (dyn Write + Send)| {
+            pollster::block_on(context.store.export_with(&id, self.files, out))
+        };
         let exported = match &self.to {
             None => export(ui.raw()).map_err(|error| match &error {
                 Error::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => Failure::PipeClosed,
@@ -66,9 +70,17 @@ fn is_plain(path: &Path) -> bool {
 
 fn tell(exported: &Exported, id: &SessionId, context: &Context, ui: &mut Ui) -> Done {
     let records = count(exported.records + exported.inherited, "record");
-    ui.aside(&format!("Exported session {}, {records}.", context.short(id)));
+    let files = match exported.files {
+        0 => String::new(),
+        files => format!(" and {} of files", count(files, "content")),
+    };
+    ui.aside(&format!("Exported session {}, {records}{files}.", context.short(id)));
+    if exported.missing > 0 {
+        let (missing, verify) = (count(exported.missing, "content"), context.command_on("verify", id));
+        ui.warn(&format!("{missing} of files could not be read and were left out; {verify} says which"));
+    }
     if exported.lost == 0 {
-        return Done::Fully;
+        return if exported.missing == 0 { Done::Fully } else { Done::Partly };
     }
     let lost = count(exported.lost, "record");
     ui.warn(&format!("{lost} could not be read; the file says which"));

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use rethread_store::{Error, FolderImport, FolderOutcome, SessionId};
+use rethread_store::{Error, FolderImport, FolderOutcome, FolderSession, SessionId};
 
 use crate::args;
 use crate::context::Context;
@@ -11,7 +11,7 @@ use crate::failure::{Done, Failure};
 use crate::named::NamedSession;
 use crate::native;
 use crate::text::count;
-use crate::ui::Ui;
+use crate::ui::{Answer, Ui};
 
 #[derive(Debug)]
 pub(crate) struct Import {
@@ -19,11 +19,13 @@ pub(crate) struct Import {
     new: Option<SessionId>,
     /// Claude Code's own sessions instead; all if none is named.
     claude: Option<Vec<NamedSession>>,
+    answer: Answer,
 }
 
 impl From<args::Import> for Import {
     fn from(typed: args::Import) -> Self {
-        Self { path: typed.path.unwrap_or_default(), new: typed.new, claude: typed.claude }
+        let (path, answer) = (typed.path.unwrap_or_default(), Answer::of(typed.json));
+        Self { path, new: typed.new, claude: typed.claude, answer }
     }
 }
 
@@ -37,7 +39,7 @@ impl Import {
                     Failure::failed("Claude Code has no such session", hint)
                 })?);
             }
-            return native::import(&ids, context, ui);
+            return native::import(&ids, self.answer, context, ui);
         }
         if self.path == Path::new("-") {
             let spooled = spool().map_err(Error::io("read", "standard input"))?;
@@ -60,9 +62,24 @@ impl Import {
 
     fn bundle(&self, path: &Path, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
         let imported = context.write(context.store.import_bundle(path, self.new.clone()))?;
-        ui.data(imported.session_id.as_str().as_bytes())?;
+        match self.answer {
+            Answer::Text => ui.data(imported.session_id.as_str().as_bytes())?,
+            Answer::Json => {
+                let json = serde_json::json!({
+                    "session_id": imported.session_id, "outcome": "imported", "records": imported.records,
+                    "inherited": imported.inherited, "lost": imported.lost, "files": imported.files,
+                    "skipped": imported.skipped,
+                });
+                ui.data(json.to_string().as_bytes())?;
+            }
+        }
         let records = count(imported.records + imported.inherited, "record");
         ui.say(&format!("Imported session {}, {records}.", context.short(&imported.session_id)));
+        if imported.without_files {
+            ui.warn(
+                "the contents that its checkpoints refer to did not come with it: files cannot be rewound",
+            );
+        }
         if imported.skipped > 0 {
             let lines = count(imported.skipped, "line");
             ui.warn(&format!("{lines} of a kind that this version does not know were left out"));
@@ -82,17 +99,22 @@ impl Import {
             ui.progress("importing session", progress.number, progress.of);
         };
         let import = context.write(context.store.import_folder(&self.path, &mut show))?;
-        tell(&import, context, ui)
+        tell(&import, self.answer, context, ui)
     }
 }
 
-fn tell(import: &FolderImport, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+fn tell(import: &FolderImport, answer: Answer, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
     let (mut imported, mut there, mut done) = (0_u64, 0_u64, Done::Fully);
     for session in &import.sessions {
+        if answer == Answer::Json {
+            tell_programs(session, context, ui)?;
+        }
         match &session.outcome {
             FolderOutcome::Imported { session_id, .. } => {
                 imported += 1;
-                ui.data(session_id.as_str().as_bytes())?;
+                if answer == Answer::Text {
+                    ui.data(session_id.as_str().as_bytes())?;
+                }
             }
             FolderOutcome::Exists(_) => there += 1,
             FolderOutcome::Refused(error) => {
@@ -113,6 +135,20 @@ fn tell(import: &FolderImport, context: &Context, ui: &mut Ui) -> Result<Done, F
     };
     ui.say(&format!("Imported {}{already}.", count(imported, "session")));
     Ok(done)
+}
+
+fn tell_programs(session: &FolderSession, context: &Context, ui: &mut Ui) -> Result<(), Failure> {
+    let (id, outcome, error) = match &session.outcome {
+        FolderOutcome::Imported { session_id, .. } => (Some(session_id), "imported", None),
+        FolderOutcome::Exists(session_id) => (Some(session_id), "exists", None),
+        FolderOutcome::Refused(error) => (None, "refused", Some(context.describe(error))),
+        _ => (None, "unknown", None),
+    };
+    let issues: Vec<String> = session.issues.iter().map(ToString::to_string).collect();
+    let json = serde_json::json!({
+        "session_id": id, "outcome": outcome, "error": error, "issues": issues,
+    });
+    ui.data(json.to_string().as_bytes())
 }
 
 /// Keeps standard input where it can be read more than once.

@@ -9,7 +9,7 @@ use crate::age::age;
 use crate::args;
 use crate::context::Context;
 use crate::failure::{Done, Failure};
-use crate::native::{Item, table as grouped};
+use crate::native::{Item, TrashedSession, table as grouped};
 use crate::text::{columns_of, one_line};
 use crate::ui::{Answer, Tone, Ui};
 
@@ -23,6 +23,7 @@ pub(crate) struct List {
     filter: Filter,
     answer: Answer,
     homes: Homes,
+    count: bool,
 }
 
 /// Which sessions are listed.
@@ -58,12 +59,21 @@ impl From<args::List> for List {
             (false, true) => Homes::Stored,
             (false, false) => Homes::Both,
         };
-        Self { filter, answer: Answer::of(typed.json), homes }
+        Self { filter, answer: Answer::of(typed.json), homes, count: typed.count }
     }
 }
 
 impl List {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        if self.count && self.homes != Homes::Stored {
+            let mut counted = 0;
+            context.native.count(|| {
+                ui.progress_so_far("Sessions counted so far:", counted);
+                counted += 1;
+                true
+            })?;
+        }
+        let trashed = if self.filter.trashed == Show::Hide { Vec::new() } else { self.trashed(context) };
         let native = if self.homes == Homes::Stored { Vec::new() } else { self.native(context)? };
         let mut listing = match self.homes {
             Homes::Native => Listing::default(),
@@ -72,8 +82,8 @@ impl List {
         // What the keeper adds to a session of Claude Code's own is no session to anybody.
         let everything = self.filter.children == Show::Also;
         listing.sessions.retain(|metadata| everything || !metadata.extra.contains_key(COMPANION));
-        if self.homes == Homes::Native || !native.is_empty() {
-            self.both(native, &listing, context, ui)?;
+        if self.homes == Homes::Native || !native.is_empty() || !trashed.is_empty() {
+            self.both(native, trashed, &listing, context, ui)?;
             return tell_unreadable(&listing, context, ui);
         }
         match self.answer {
@@ -87,6 +97,20 @@ impl List {
             ui.aside("There are more; a higher --limit shows them.");
         }
         tell_unreadable(&listing, context, ui)
+    }
+
+    /// Returns what is in the trash of Claude Code's own and fits. Of those only the id and the text are known.
+    fn trashed(&self, context: &Context) -> Vec<TrashedSession> {
+        let Filter { scope, tag, text, .. } = &self.filter;
+        if self.homes == Homes::Stored || scope.is_some() || tag.is_some() {
+            return Vec::new();
+        }
+        let Ok(trash) = context.native.trash() else { return Vec::new() };
+        let mut trashed = TrashedSession::all(&trash);
+        if let Some(text) = text.as_ref().map(|text| text.to_lowercase()) {
+            trashed.retain(|session| session.says(&text));
+        }
+        trashed
     }
 
     /// Returns the sessions of Claude Code's own that fit.
@@ -129,13 +153,15 @@ impl List {
     fn both(
         &self,
         native: Vec<Session>,
+        trashed: Vec<TrashedSession>,
         listing: &Listing,
         context: &Context,
         ui: &mut Ui,
     ) -> Result<(), Failure> {
         let native = native.into_iter().map(|session| Item::Native(Box::new(session)));
         let stored_ones = listing.sessions.iter().map(|metadata| Item::Stored(Box::new(metadata.clone())));
-        let mut items: Vec<Item> = native.chain(stored_ones).collect();
+        let trashed = trashed.into_iter().map(|session| Item::Trashed(Box::new(session)));
+        let mut items: Vec<Item> = native.chain(trashed).chain(stored_ones).collect();
         items.sort_by_key(|item| std::cmp::Reverse(item.updated_at()));
         let all = items.len();
         let usual = if ui.is_watched() && self.answer == Answer::Text { ENOUGH } else { usize::MAX };
@@ -147,6 +173,7 @@ impl List {
                     match item {
                         Item::Stored(metadata) => stored(metadata, ui)?,
                         Item::Native(session) => as_card(&SessionCard::from(&**session), &**session, ui)?,
+                        Item::Trashed(session) => thrown_away(session, ui)?,
                     }
                 }
             }
@@ -190,6 +217,13 @@ fn as_card<T: serde::Serialize>(card: &SessionCard, session: &T, ui: &mut Ui) ->
         members.entry(name).or_insert(value);
     }
     ui.data(serde_json::Value::Object(members).to_string().as_bytes())
+}
+
+/// Answers with a session of Claude Code's own that was thrown away.
+fn thrown_away(session: &TrashedSession, ui: &mut Ui) -> Result<(), Failure> {
+    let mut json = serde_json::to_value(session).unwrap_or_else(|_| unreachable!("a session is JSON"));
+    json["home"] = "native".into();
+    ui.data(json.to_string().as_bytes())
 }
 
 fn tell_unreadable(listing: &Listing, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {

@@ -7,17 +7,19 @@ use crate::context::Context;
 use crate::failure::{Done, Failure};
 use crate::named::NamedSession;
 use crate::text::count;
-use crate::ui::{Tone, Ui};
+use crate::ui::{Answer, Tone, Ui};
 
 #[derive(Debug)]
 pub(crate) struct Repair {
     session: NamedSession,
     mode: Mode,
+    answer: Answer,
 }
 
 impl From<args::Repair> for Repair {
     fn from(typed: args::Repair) -> Self {
-        Self { session: typed.id, mode: if typed.yes { Mode::Apply } else { Mode::Plan } }
+        let mode = if typed.yes { Mode::Apply } else { Mode::Plan };
+        Self { session: typed.id, mode, answer: Answer::of(typed.json) }
     }
 }
 
@@ -25,6 +27,9 @@ impl Repair {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
         let id = pollster::block_on(self.session.find(context))?;
         let repair = context.write(context.store.repair(&id, self.mode))?;
+        if self.answer == Answer::Json {
+            return json(&repair, ui);
+        }
         if repair.before.is_ok() {
             ui.line(Tone::Plain, &format!("Session {} is whole; nothing to repair.", context.short(&id)))?;
             return Ok(Done::Fully);
@@ -79,6 +84,33 @@ impl Repair {
         problems("Still wrong in", after, context, ui)?;
         Ok(Done::Partly)
     }
+}
+
+fn json(repair: &rethread_store::Repair, ui: &mut Ui) -> Result<Done, Failure> {
+    let in_words = |report: &Report| report.problems.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let rewrites: Vec<_> = repair
+        .rewrites
+        .iter()
+        .map(|(log, rewrite)| {
+            serde_json::json!({
+                "log": log.as_str(), "kept": rewrite.kept, "salvaged": rewrite.salvaged, "lost": rewrite.lost,
+                "backup": rewrite.backup,
+            })
+        })
+        .collect();
+    let json = serde_json::json!({
+        "session_id": repair.before.session,
+        "applied": repair.after.is_some(),
+        "problems": in_words(&repair.before),
+        "logs": repair.logs.iter().map(|log| log.as_str()).collect::<Vec<_>>(),
+        "metadata": repair.metadata,
+        "rewrites": rewrites,
+        "left": repair.after.as_ref().map(in_words),
+    });
+    ui.data(json.to_string().as_bytes())?;
+    let can = !repair.logs.is_empty() || repair.metadata;
+    let whole = repair.before.is_ok() || repair.after.as_ref().map_or(can, Report::is_ok);
+    Ok(if whole { Done::Fully } else { Done::Partly })
 }
 
 fn problems(heading: &str, report: &Report, context: &Context, ui: &mut Ui) -> Result<(), Failure> {

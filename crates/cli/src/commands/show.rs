@@ -12,7 +12,7 @@ use crate::failure::{Done, Failure};
 use crate::named::{NamedEntry, NamedSession};
 use crate::native;
 use crate::stored_log::StoredLog;
-use crate::ui::{Tone, Ui};
+use crate::ui::{Answer, Tone, Ui};
 
 #[derive(Debug)]
 pub(crate) struct Show {
@@ -21,6 +21,9 @@ pub(crate) struct Show {
     form: Form,
     durable: bool,
     raw: bool,
+    subagent: Option<String>,
+    subagents: bool,
+    no_pager: bool,
 }
 
 #[derive(Debug)]
@@ -66,7 +69,16 @@ impl From<args::Show> for Show {
             (false, true) => Form::Entries,
             (false, false) => Form::Conversation,
         };
-        Self { which, part, form, durable: typed.durable, raw: typed.raw }
+        Self {
+            which,
+            part,
+            form,
+            durable: typed.durable,
+            raw: typed.raw,
+            subagent: typed.subagent,
+            subagents: typed.subagents,
+            no_pager: typed.no_pager,
+        }
     }
 }
 
@@ -94,13 +106,26 @@ impl Show {
         if let Wanted::Named(named) = &self.which
             && let Some(id) = named.native(context)?
         {
+            if self.subagents {
+                let answer = Answer::of(self.form == Form::Entries);
+                return native::list_subagents(&id, answer, context, ui);
+            }
+            self.page(ui);
             return native::show(&id, &self.native_part(), context, ui);
+        }
+        if self.subagent.is_some() || self.subagents {
+            let hint = format!("{} shows a stored one's as sessions", context.command("list --all"));
+            return Err(Failure::wrongly(
+                "only Claude Code's own sessions have their subagents in them",
+                hint,
+            ));
         }
         let session = self.open(context)?;
         if self.durable {
             context.write(self.settle(&session))?;
         }
         let found = pollster::block_on(self.find(context, &session))?;
+        self.page(ui);
         match self.form {
             Form::Conversation => self.converse(context, ui, &session, &found.entries)?,
             Form::Entries => {
@@ -117,11 +142,19 @@ impl Show {
         Ok(Done::Partly)
     }
 
+    /// What people read is shown a page at a time.
+    fn page(&self, ui: &mut Ui) {
+        if self.form == Form::Conversation && !self.raw && !self.no_pager {
+            ui.page();
+        }
+    }
+
     /// Returns what is asked for in the words of Claude Code's own sessions.
     fn native_part(&self) -> native::Part {
         native::Part {
             at: if let Part::UpTo(NamedEntry(entry)) = &self.part { Some(entry.to_string()) } else { None },
             all: matches!(self.part, Part::Branches | Part::Transcript),
+            subagent: self.subagent.clone(),
             form: match self.form {
                 _ if self.raw => native::Form::Raw,
                 Form::Conversation => native::Form::Conversation,

@@ -1,19 +1,24 @@
 //! Claude Code's own sessions, copied into a store, again and again: only what is new is added.
 
 use rethread_store::{Entry, Fork, ForkKind, Metadata, NewSession, Session as Stored, SessionId};
-use rethread_transcripts::{Chain, Session, Subagent, Transcript};
+use rethread_transcripts::{Chain, Session, Sidechain, Subagent, Transcript};
 use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Done, Failure, in_one_line};
 use crate::text::count;
-use crate::ui::Ui;
+use crate::ui::{Answer, Ui};
 
 /// What a stored session remembers of its origin.
 const MARK: &str = "claude_transcript";
 
 /// Imports sessions by their ids, or all there are.
-pub(crate) fn import(ids: &[String], context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+pub(crate) fn import(
+    ids: &[String],
+    answer: Answer,
+    context: &Context,
+    ui: &mut Ui,
+) -> Result<Done, Failure> {
     let mut sessions = context.native.list()?;
     if !ids.is_empty() {
         sessions.retain(|session| ids.contains(&session.session_id));
@@ -24,9 +29,14 @@ pub(crate) fn import(ids: &[String], context: &Context, ui: &mut Ui) -> Result<D
         match import_one(session, context) {
             Ok(true) => {
                 imported += 1;
-                ui.data(session.session_id.as_bytes())?;
+                tell(session, "imported", None, answer, ui)?;
             }
-            Ok(false) => same += 1,
+            Ok(false) => {
+                same += 1;
+                if answer == Answer::Json {
+                    tell(session, "unchanged", None, answer, ui)?;
+                }
+            }
             Err(failure) => {
                 done = Done::Partly;
                 let why = match failure {
@@ -34,6 +44,9 @@ pub(crate) fn import(ids: &[String], context: &Context, ui: &mut Ui) -> Result<D
                     Failure::Failed { message, .. } | Failure::Wrongly { message, .. } => message,
                     Failure::PipeClosed => return Err(Failure::PipeClosed),
                 };
+                if answer == Answer::Json {
+                    tell(session, "failed", Some(&why), answer, ui)?;
+                }
                 ui.warn(&format!("session {} was left out: {why}", context.short_of(&session.session_id)));
             }
         }
@@ -41,6 +54,23 @@ pub(crate) fn import(ids: &[String], context: &Context, ui: &mut Ui) -> Result<D
     let already = if same > 0 { format!("; {same} had nothing new") } else { String::new() };
     ui.say(&format!("Imported {}{already}.", count(imported, "session")));
     Ok(done)
+}
+
+fn tell(
+    session: &Session,
+    outcome: &str,
+    error: Option<&str>,
+    answer: Answer,
+    ui: &mut Ui,
+) -> Result<(), Failure> {
+    let id = &session.session_id;
+    match answer {
+        Answer::Text => ui.data(id.as_bytes()),
+        Answer::Json => {
+            let json = json!({ "session_id": id, "outcome": outcome, "error": error });
+            ui.data(json.to_string().as_bytes())
+        }
+    }
 }
 
 /// Returns whether there was anything new.
@@ -65,6 +95,10 @@ fn import_one(session: &Session, context: &Context) -> Result<bool, Failure> {
     for subagent in Subagent::all_of(&session.path) {
         import_subagent(&subagent, &stored, context)?;
     }
+    // Old versions wrote what subagents said into the session's own file.
+    for sidechain in transcript.sidechains() {
+        import_sidechain(&sidechain, &transcript, &stored, context)?;
+    }
     let about = session.clone();
     let change = move |metadata: &mut Metadata| {
         metadata.name = about.custom_title.clone().or_else(|| metadata.name.clone());
@@ -85,17 +119,37 @@ fn import_one(session: &Session, context: &Context) -> Result<bool, Failure> {
 
 fn import_subagent(subagent: &Subagent, parent: &Stored, context: &Context) -> Result<(), Failure> {
     let id: SessionId = format!("agent-{}", subagent.agent_id).parse()?;
-    let child = match pollster::block_on(context.store.load(&id))? {
-        Some(child) => child,
-        None => {
-            let kind = subagent.agent_type.clone().unwrap_or_else(|| "subagent".into());
-            let mut fork = Fork::of_kind(ForkKind::Child).id(id).agent(kind);
-            fork.name = subagent.description.clone();
-            context.write(parent.fork(fork))?
-        }
-    };
+    let kind = subagent.agent_type.clone().unwrap_or_else(|| "subagent".into());
+    let child = child(parent, id, kind, subagent.description.clone(), context)?;
     let transcript = Transcript::open(&subagent.path)?;
     save(&child, &transcript, &transcript.active(), context, |_| ())
+}
+
+fn import_sidechain(
+    sidechain: &Sidechain,
+    transcript: &Transcript,
+    parent: &Stored,
+    context: &Context,
+) -> Result<(), Failure> {
+    let id: SessionId = format!("agent-{}", sidechain.uuid).parse()?;
+    let child = child(parent, id, "subagent".into(), None, context)?;
+    save(&child, transcript, &sidechain.chain, context, |_| ())
+}
+
+/// Returns the stored session of a subagent, begun if need be.
+fn child(
+    parent: &Stored,
+    id: SessionId,
+    kind: String,
+    name: Option<String>,
+    context: &Context,
+) -> Result<Stored, Failure> {
+    if let Some(child) = pollster::block_on(context.store.load(&id))? {
+        return Ok(child);
+    }
+    let mut fork = Fork::of_kind(ForkKind::Child).id(id).agent(kind);
+    fork.name = name;
+    Ok(context.write(parent.fork(fork))?)
 }
 
 /// Makes a stored conversation what a chain is.

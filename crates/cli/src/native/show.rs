@@ -3,6 +3,7 @@
 use rethread_transcripts::{Chain, Entry, Event, From, Means, Transcript, Watch};
 use serde_json::Value;
 
+use super::subagent;
 use crate::context::Context;
 use crate::conversation::Conversation;
 use crate::failure::{Done, Failure};
@@ -20,6 +21,8 @@ pub(crate) struct Part {
     pub(crate) at: Option<String>,
     /// Every entry of every branch.
     pub(crate) all: bool,
+    /// A subagent instead of the session itself.
+    pub(crate) subagent: Option<String>,
     pub(crate) form: Form,
 }
 
@@ -35,8 +38,13 @@ pub(crate) enum Form {
 
 /// Shows a session.
 pub(crate) fn show(id: &str, part: &Part, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
-    let transcript = Transcript::open(context.native.claude()?.find(id)?)?;
+    let mut transcript = Transcript::open(context.native.claude()?.find(id)?)?;
+    let mut chain = None;
+    if let Some(typed) = &part.subagent {
+        (transcript, chain) = subagent::find(transcript, typed)?;
+    }
     let chain = match &part.at {
+        _ if chain.is_some() => chain.unwrap_or_default(),
         Some(entry) => transcript.chain_to(&find_entry(&transcript, entry)?)?,
         None if part.all => transcript.all(),
         None => transcript.active(),

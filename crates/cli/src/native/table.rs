@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use rethread_store::Metadata;
 use rethread_transcripts::{Directory, Health, Session};
 
+use super::TrashedSession;
 use crate::age::age;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -11,9 +12,10 @@ use crate::text::one_line;
 use crate::ui::{Tone, Ui};
 
 /// One session of a listing.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Item {
     Native(Box<Session>),
+    Trashed(Box<TrashedSession>),
     Stored(Box<Metadata>),
 }
 
@@ -21,6 +23,7 @@ impl Item {
     pub(crate) fn updated_at(&self) -> Timestamp {
         match self {
             Item::Native(session) => session.updated_at,
+            Item::Trashed(session) => session.trashed.trashed_at,
             Item::Stored(metadata) => metadata.updated_at,
         }
     }
@@ -30,6 +33,7 @@ impl Item {
             Item::Native(session) => {
                 session.project.as_deref().map(|path| path.to_string_lossy().into_owned())
             }
+            Item::Trashed(_) => Some("(in the trash)".into()),
             Item::Stored(metadata) => metadata.project.clone().or_else(|| metadata.cwd.clone()),
         };
         project.unwrap_or_else(|| "(no directory)".into())
@@ -38,6 +42,7 @@ impl Item {
     fn id(&self) -> &str {
         match self {
             Item::Native(session) => &session.session_id,
+            Item::Trashed(session) => &session.trashed.session_id,
             Item::Stored(metadata) => metadata.session_id.as_str(),
         }
     }
@@ -45,6 +50,7 @@ impl Item {
     fn messages(&self) -> String {
         match self {
             Item::Native(session) => session.message_count.map_or("-".into(), |count| count.to_string()),
+            Item::Trashed(_) => "-".into(),
             Item::Stored(metadata) => metadata.message_count.to_string(),
         }
     }
@@ -52,6 +58,7 @@ impl Item {
     fn title(&self) -> String {
         let (title, marks) = match self {
             Item::Native(session) => (session.name.as_deref(), native_marks(session)),
+            Item::Trashed(session) => (session.first_prompt.as_deref(), vec!["trash"]),
             Item::Stored(metadata) => {
                 let title = metadata.name.as_deref().or(metadata.first_prompt.as_deref());
                 (title, stored_marks(metadata))

@@ -61,6 +61,10 @@ macro_rules! forward {
                 (**self).get_blob(blob, range).await
             }
 
+            async fn refresh_blob(&self, blob: &BlobId) -> Result<bool> {
+                (**self).refresh_blob(blob).await
+            }
+
             async fn list(&self, space: Space, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
                 (**self).list(space, after, limit).await
             }

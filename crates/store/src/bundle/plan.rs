@@ -31,6 +31,7 @@ struct Counts {
     records: [Position; 3],
     inherited: u64,
     lost: u64,
+    files: u64,
     skipped: u64,
 }
 
@@ -77,7 +78,10 @@ impl Plan {
     pub(super) async fn records(&self, mut reader: Reader, arriving: &mut Arriving) -> Result<()> {
         while let Some(item) = reader.next()? {
             match item {
-                Item::Record(LogName::Messages, 0, _) | Item::Inherited(..) | Item::Unknown => {}
+                Item::Record(LogName::Messages, 0, _)
+                | Item::Inherited(..)
+                | Item::Piece(_)
+                | Item::Unknown => {}
                 Item::Record(log, position, _) if arriving.next(log) != position => {
                     return Err(reader.bad(CHANGED));
                 }
@@ -97,7 +101,7 @@ impl Plan {
         let mut copied = 0;
         while copied < self.counts.inherited {
             match reader.next()? {
-                Some(Item::Unknown) => {}
+                Some(Item::Unknown | Item::Piece(_)) => {}
                 Some(Item::Inherited(depth, entry)) => {
                     end = Some(copy(arriving, depth, end, entry).await?);
                     copied += 1;
@@ -114,8 +118,10 @@ impl Plan {
     }
 
     pub(super) fn imported(&self, session_id: SessionId) -> Imported {
-        let Counts { records, inherited, lost, skipped, .. } = self.counts;
-        Imported { session_id, records: records.iter().sum(), inherited, lost, skipped }
+        let Counts { records, inherited, lost, files, skipped } = self.counts;
+        let without_files = records[LogName::Checkpoints as usize] > 0 && files == 0;
+        let records = records.iter().sum();
+        Imported { session_id, records, inherited, lost, files, without_files, skipped }
     }
 }
 
@@ -155,6 +161,7 @@ impl Counts {
     fn take(&mut self, item: &Item) -> Option<&'static str> {
         match item {
             Item::Unknown => self.skipped += 1,
+            Item::Piece(piece) => self.files += u64::from(piece.last),
             Item::Inherited(depth, entry) => {
                 if *depth != self.inherited + 1 || self.records != [0; 3] {
                     return Some("inherited entries come first, in order");

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::VERSION;
+use super::contents::Piece;
 use crate::backend::{LogName, Position};
 use crate::entry::Entry;
 use crate::error::{Error, Result};
@@ -49,6 +50,8 @@ pub(super) enum Item {
     Record(LogName, Position, Option<Placement>),
     /// An entry that it inherits; `None`: it is lost.
     Inherited(u64, Option<Entry>),
+    /// Part of a content.
+    Piece(Piece),
     /// Something that this version does not know.
     Unknown,
 }
@@ -131,6 +134,11 @@ impl Reader {
         if members.end.is_some() && members.log.is_none() {
             let end: End = serde_json::from_slice(&line).map_err(|error| self.bad_line(error))?;
             return self.finish(&end, before).map(|()| None);
+        }
+        let is = |raw: Option<&RawValue>, text: &str| raw.is_some_and(|raw| raw.get() == text);
+        if is(members.log, "\"blobs\"") && is(members.kind, "\"piece\"") {
+            let piece = serde_json::from_slice(&line).map_err(|error| self.bad_line(error))?;
+            return Ok(Some(Item::Piece(piece)));
         }
         self.item(&members).map(Some)
     }

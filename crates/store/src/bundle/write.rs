@@ -8,10 +8,11 @@ use sha2::{Digest, Sha256};
 
 use super::Exported;
 use crate::backend::{LogName, Position};
+use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::id::{BlobId, SessionId};
 use crate::metadata::Metadata;
-use crate::stamp::{Kind, Line};
+use crate::stamp::{Kind, Line, Stamp};
 
 /// How much is gathered before it is written.
 const GATHERED: usize = 64 << 10;
@@ -25,6 +26,11 @@ pub(super) struct Sink<'a> {
     records: u64,
     inherited: u64,
     lost: u64,
+    pieces: u64,
+    files: u64,
+    missing: u64,
+    /// Where the log of checkpoints goes on.
+    checkpoints: Position,
 }
 
 #[derive(Serialize)]
@@ -38,7 +44,21 @@ struct Header<'a> {
 
 impl<'a> Sink<'a> {
     pub(super) fn new(out: &'a mut (dyn Write + Send)) -> Self {
-        Self { out, gathered: Vec::new(), hasher: Sha256::new(), bytes: 0, records: 0, inherited: 0, lost: 0 }
+        let (gathered, hasher) = (Vec::new(), Sha256::new());
+        let (bytes, records, inherited, lost) = (0, 0, 0, 0);
+        Self {
+            out,
+            gathered,
+            hasher,
+            bytes,
+            records,
+            inherited,
+            lost,
+            pieces: 0,
+            files: 0,
+            missing: 0,
+            checkpoints: 0,
+        }
     }
 
     pub(super) fn header(&mut self, version: u32, metadata: &Metadata) -> Result<()> {
@@ -59,7 +79,22 @@ impl<'a> Sink<'a> {
             Kind::Copy => "copy",
         };
         self.records += 1;
+        if log == LogName::Checkpoints {
+            self.checkpoints = line.stamp().position + 1;
+        }
         self.line(log, kind, Some(line.stamp().position), line, body)
+    }
+
+    /// Returns the position after the last checkpoint that was written.
+    pub(super) fn next_checkpoint(&self) -> Position {
+        self.checkpoints
+    }
+
+    /// Writes a copy of an ancestor's checkpoint.
+    pub(super) fn inherited_checkpoint(&mut self, position: Position, entry: &Entry) -> Result<()> {
+        let (parent, depth, kind, id) = (None, 1, Kind::Entry, entry.id().clone());
+        let line = Line::new(entry, Stamp { position, parent, depth, kind, id, left: 0, unsettled: 0 });
+        self.record(LogName::Checkpoints, &line, entry.as_bytes())
     }
 
     /// Writes an entry that the session inherits.
@@ -71,6 +106,9 @@ impl<'a> Sink<'a> {
     /// Says that a record is lost.
     pub(super) fn lost(&mut self, log: LogName, position: Position) -> Result<()> {
         (self.records, self.lost) = (self.records + 1, self.lost + 1);
+        if log == LogName::Checkpoints {
+            self.checkpoints = position + 1;
+        }
         self.lost_line(log, "lost", &position.to_string(), "null")
     }
 
@@ -80,16 +118,31 @@ impl<'a> Sink<'a> {
         self.lost_line(LogName::Messages, "inherited", "null", &depth.to_string())
     }
 
+    /// Writes part of a content.
+    pub(super) fn piece(&mut self, blob: &BlobId, at: u64, last: bool, body: &str) -> Result<()> {
+        self.pieces += 1;
+        self.files += u64::from(last);
+        self.text(format_args!(
+            "{{\"log\":\"blobs\",\"kind\":\"piece\",\"hash\":\"{blob}\",\"at\":{at},\"last\":{last},\"body\":\"{body}\"}}\n"
+        ));
+        self.drain_if_full()
+    }
+
+    /// Counts a content that cannot be had.
+    pub(super) fn missing(&mut self) {
+        self.missing += 1;
+    }
+
     /// Writes the last line, which makes the bundle whole.
     pub(super) fn finish(mut self) -> Result<Exported> {
         self.drain()?;
         let sha256 = BlobId::of_hasher(std::mem::take(&mut self.hasher));
-        let lines = self.records + self.inherited;
+        let lines = self.records + self.inherited + self.pieces;
         self.text(format_args!("{{\"end\":true,\"records\":{lines},\"sha256\":\"{sha256}\"}}\n"));
         self.drain()?;
         self.out.flush().map_err(Error::io("write", "the bundle"))?;
-        let Self { records, inherited, lost, bytes, .. } = self;
-        Ok(Exported { records, inherited, lost, bytes, sha256 })
+        let Self { records, inherited, lost, bytes, files, missing, .. } = self;
+        Ok(Exported { records, inherited, lost, files, missing, bytes, sha256 })
     }
 
     fn line(

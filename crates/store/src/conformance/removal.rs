@@ -38,6 +38,53 @@ pub(super) async fn documents_and_blobs(backend: &dyn Backend) {
     blobs::gives(rule, backend, &blob, 0..7, Some(b"content")).await;
 }
 
+/// Blobs that go only if nobody has put them since.
+pub(super) async fn stale_blobs(backend: &dyn Backend) {
+    let rule = Rule("a stale blob goes only if nobody has put it since, or made it young");
+    let long_ago = jiff::Timestamp::UNIX_EPOCH;
+    let later = || jiff::Timestamp::now() + jiff::SignedDuration::from_secs(60);
+    let blob = blobs::put(rule, backend, b"content").await;
+    removed(rule, backend, &Target::StaleBlob(blob, long_ago), false).await;
+    blobs::gives(rule, backend, &blob, 0..7, Some(b"content")).await;
+    for young in [true, false] {
+        let pause = std::time::Duration::from_millis(30);
+        std::thread::sleep(pause);
+        let since = jiff::Timestamp::now();
+        std::thread::sleep(pause);
+        match young {
+            true => drop(blobs::put(rule, backend, b"content").await),
+            false => rule.same(rule.ok(backend.refresh_blob(&blob).await), true),
+        }
+        removed(rule, backend, &Target::StaleBlob(blob, since), false).await;
+        blobs::gives(rule, backend, &blob, 0..7, Some(b"content")).await;
+    }
+    removed(rule, backend, &Target::StaleBlob(blob, later()), true).await;
+    blobs::gives(rule, backend, &blob, 0..7, None).await;
+    removed(rule, backend, &Target::StaleBlob(blob, later()), false).await;
+    rule.same(rule.ok(backend.refresh_blob(&blob).await), false);
+}
+
+/// Puts and stale removals at once: whoever has put a blob finds it.
+pub(super) fn stale_blobs_contended(backend: &dyn Backend) {
+    let rule = Rule("of a put and a stale removal at once, the put wins");
+    for round in 0..ROUNDS {
+        let content = format!("round {round}").into_bytes();
+        let blob = block_on(blobs::put(rule, backend, &content));
+        // What was put before this is stale, what comes is not.
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        let since = jiff::Timestamp::now();
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        together(4, |thread| match thread {
+            0 | 1 => drop(rule.ok_in_turn(|| block_on(backend.remove(&Target::StaleBlob(blob, since))))),
+            _ => {
+                rule.ok_in_turn(|| block_on(backend.put_blob(&blob, &mut &content[..])));
+                block_on(blobs::gives(rule, backend, &blob, 0..99, Some(&content)));
+            }
+        });
+        block_on(blobs::gives(rule, backend, &blob, 0..99, Some(&content)));
+    }
+}
+
 /// A session among others with similar names.
 pub(super) async fn sessions(backend: &dyn Backend) {
     let rule = Rule("removing a session removes its logs and its documents, and no other's");

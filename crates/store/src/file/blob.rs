@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::disk::{Disk, DiskFile, Open, read_range, write_all_at};
 use super::document;
 use super::quarantine::{make_folder, sync_up};
 use crate::backend::Listed;
+use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::id::BlobId;
 
@@ -78,7 +80,7 @@ pub(crate) fn put(
 ) -> Result<()> {
     let path = path(root, blob);
     let folder = path.parent().unwrap_or(root);
-    if is_there(disk, &path)? {
+    if is_there(disk, root, shelves, blob)? {
         // Whoever put it may have died before its name was durable.
         return if shelves.knows(blob) { Ok(()) } else { shelves.sync(disk, root, folder) };
     }
@@ -135,7 +137,7 @@ fn write_all(
     let (mut seen, mut settled) = (HashSet::new(), true);
     for (blob, content) in blobs.iter().filter(|(blob, _)| seen.insert(*blob)) {
         let path = path(root, blob);
-        if is_there(disk, &path)? {
+        if is_there(disk, root, shelves, blob)? {
             settled &= shelves.knows(blob);
             continue;
         }
@@ -168,17 +170,94 @@ fn write_all(
     Ok(synced)
 }
 
-/// Returns whether a blob is there, and makes it young: whoever puts it is about to refer to it.
-fn is_there(disk: &dyn Disk, path: &Path) -> Result<bool> {
-    if disk.stat(path).is_err() {
+/// Makes a blob young, if it is there and whole.
+pub(crate) fn refresh(disk: &dyn Disk, root: &Path, shelves: &Shelves, blob: &BlobId) -> Result<bool> {
+    let there = is_there(disk, root, shelves, blob)?;
+    if there && !shelves.knows(blob) {
+        shelves.sync(disk, root, path(root, blob).parent().unwrap_or(root))?;
+        shelves.remember(blob);
+    }
+    Ok(there)
+}
+
+/// Returns whether a blob is there and whole, and makes it young: whoever puts it is about to refer to it. One that is
+/// damaged counts as absent, so that it is written again.
+fn is_there(disk: &dyn Disk, root: &Path, shelves: &Shelves, blob: &BlobId) -> Result<bool> {
+    let path = path(root, blob);
+    if disk.stat(&path).is_err() {
         return Ok(false);
     }
-    match disk.touch(path) {
-        Ok(()) => Ok(true),
+    match disk.touch(&path) {
+        Ok(()) => {}
         // Cleared away just now.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::io("touch", path)(error)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(Error::io("touch", &path)(error)),
     }
+    // Whoever clears away takes it aside first and then looks how young it is, so one of the two sees the other.
+    if disk.stat(&path).is_err() {
+        return Ok(false);
+    }
+    Ok(shelves.knows(blob) || Defect::KeepDamagedContent.is_on() || is_whole(disk, &path, blob)?)
+}
+
+/// Reads a blob and compares its hash.
+fn is_whole(disk: &dyn Disk, path: &Path, blob: &BlobId) -> Result<bool> {
+    let read = || {
+        let file = disk.open(path, Open::Read)?;
+        let (mut hasher, mut offset, mut buffer) = (Sha256::new(), 0, vec![0; 256 << 10]);
+        loop {
+            match file.read_at(&mut buffer, offset)? {
+                0 => return Ok::<_, std::io::Error>(BlobId::of_hasher(hasher) == *blob),
+                count => {
+                    hasher.update(&buffer[..count]);
+                    offset += count as u64;
+                }
+            }
+        }
+    };
+    match read() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        whole => whole.map_err(Error::io("read", path)),
+    }
+}
+
+/// Removes a blob, unless it was put again since then. Run under the store's lock: two at once would take each other's
+/// for stale.
+pub(crate) fn remove_stale(disk: &dyn Disk, root: &Path, blob: &BlobId, since: Timestamp) -> Result<bool> {
+    let path = path(root, blob);
+    let modified = |path: &Path| disk.stat(path).map(|stat| super::timestamp(stat.modified));
+    let is_stale = |modified| modified <= since || Defect::CollectWhatIsPutAgain.is_on();
+    let Ok(true) = modified(&path).map(is_stale) else { return Ok(false) };
+    // Out of the way first: a put that comes now writes it again, and one that came before has made it young.
+    let aside = going(&path);
+    match disk.rename(&path, &aside) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        moved => moved.map_err(Error::io("remove", &path))?,
+    }
+    let young = match modified(&aside) {
+        Ok(modified) => !is_stale(modified),
+        Err(error) => return Err(Error::io("look at", &aside)(error)),
+    };
+    if young {
+        return bring_back(disk, &aside, &path).map(|()| false);
+    }
+    document::remove(disk, &aside)
+}
+
+/// Returns where a blob is while it is decided whether it goes.
+fn going(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.going"))
+}
+
+/// Gives a blob its name again, unless it was put meanwhile: both have the same content.
+fn bring_back(disk: &dyn Disk, aside: &Path, path: &Path) -> Result<()> {
+    if disk.stat(path).is_ok() {
+        return document::remove(disk, aside).map(drop);
+    }
+    disk.rename(aside, path).map_err(Error::io("bring back", path))?;
+    let folder = path.parent().unwrap_or(path);
+    disk.sync_folder(folder).map_err(Error::io("sync", folder))
 }
 
 fn aside(folder: &Path) -> PathBuf {
@@ -209,9 +288,17 @@ fn copy(
 /// Returns part of a blob; a whole one is checked against its hash.
 pub(crate) fn get(disk: &dyn Disk, root: &Path, blob: &BlobId, range: Range<u64>) -> Result<Option<Bytes>> {
     let path = path(root, blob);
-    let file = match disk.open(&path, Open::Read) {
+    let is_absent = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+    // It may be about to go, or have come back meanwhile.
+    let mut opened = disk.open(&path, Open::Read);
+    for place in [going(&path), path.clone()] {
+        if opened.as_ref().is_err_and(is_absent) {
+            opened = disk.open(&place, Open::Read);
+        }
+    }
+    let file = match opened {
         Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if is_absent(&error) => return Ok(None),
         Err(error) => return Err(Error::io("open", &path)(error)),
     };
     let length = file.stat().map_err(Error::io("look at", &path))?.length;
@@ -227,9 +314,36 @@ pub(crate) fn get(disk: &dyn Disk, root: &Path, blob: &BlobId, range: Range<u64>
 
 /// Removes what puts that were interrupted left behind.
 pub(crate) fn sweep(disk: &dyn Disk, root: &Path) -> Result<u64> {
+    shelves(disk, root).iter().map(|folder| document::sweep_folder(disk, folder)).sum()
+}
+
+/// Returns whether a removal is under way, or was interrupted.
+pub(crate) fn is_undecided(disk: &dyn Disk, root: &Path) -> bool {
+    shelves(disk, root).iter().any(|folder| undecided(disk, folder).next().is_some())
+}
+
+/// Brings back what an interrupted removal did not decide. Run under the store's lock.
+pub(crate) fn bring_all_back(disk: &dyn Disk, root: &Path) -> Result<()> {
+    for folder in shelves(disk, root) {
+        for (aside, path) in undecided(disk, &folder) {
+            bring_back(disk, &aside, &path)?;
+        }
+    }
+    Ok(())
+}
+
+fn shelves(disk: &dyn Disk, root: &Path) -> Vec<PathBuf> {
     let base = root.join("blobs/sha256");
-    let folders = disk.names(&base).unwrap_or_default();
-    folders.iter().map(|first| document::sweep_folder(disk, &base.join(first))).sum()
+    disk.names(&base).unwrap_or_default().into_iter().map(|first| base.join(first)).collect()
+}
+
+/// Returns what is on its way out of a folder, and where it was.
+fn undecided(disk: &dyn Disk, folder: &Path) -> impl Iterator<Item = (PathBuf, PathBuf)> {
+    let names = disk.names(folder).unwrap_or_default().into_iter();
+    names.filter_map(|name| {
+        let rest = name.strip_prefix('.')?.strip_suffix(".going")?;
+        Some((folder.join(&name), folder.join(rest)))
+    })
 }
 
 /// Lists blobs by hash.

@@ -311,17 +311,23 @@ pub(crate) fn read_onto(before: &[u8], file: &dyn DiskFile, from: u64, to: u64) 
     // Made anew: fresh memory is zero without being written to.
     let mut buffer = vec![0; before.len().saturating_add(size)];
     buffer[..before.len()].copy_from_slice(before);
-    let mut filled = before.len();
+    let filled = read_into(&mut buffer[before.len()..], file, from)?;
+    buffer.truncate(before.len() + filled);
+    Ok(buffer)
+}
+
+/// Fills a buffer, or less of it if the file ends before. Returns how much was read.
+pub(crate) fn read_into(buffer: &mut [u8], file: &dyn DiskFile, from: u64) -> io::Result<usize> {
+    let mut filled = 0;
     while filled < buffer.len() {
-        match file.read_at(&mut buffer[filled..], from + (filled - before.len()) as u64) {
+        match file.read_at(&mut buffer[filled..], from + filled as u64) {
             Ok(0) => break,
             Ok(count) => filled += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    buffer.truncate(filled);
-    Ok(buffer)
+    Ok(filled)
 }
 
 /// Writes everything at an offset.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::disk::{Disk, DiskFile, Open, read_range, write_all_at};
+use super::disk::{Disk, DiskFile, Open, read_into, read_range, write_all_at};
 use crate::backend::LogName;
 use crate::defect::Defect;
 use crate::error::{Error, Result};
@@ -51,6 +51,8 @@ pub(crate) struct LockFile {
     others_wait: bool,
     /// The page was seen whole; it never gets shorter.
     whole: bool,
+    /// What the page said of marks when they were last read: mostly what it still says.
+    seen: Vec<u8>,
 }
 
 impl LockFile {
@@ -69,6 +71,7 @@ impl LockFile {
             marks,
             others_wait: false,
             whole: false,
+            seen: Vec::new(),
         })
     }
 
@@ -109,14 +112,17 @@ impl LockFile {
             }
             self.whole = true;
         }
-        let page = read_range(&*self.file, 0, (WAITING + WAITING_SIZE) as u64)
-            .map_err(Error::io("read", &self.path))?;
-        for (slot, mark) in self.marks.iter_mut().enumerate() {
-            let at = MARKS + slot * MARK_SIZE;
-            *mark = page.get(at..at + MARK_SIZE).and_then(read_mark);
+        let mut page = [0; WAITING + WAITING_SIZE];
+        read_into(&mut page, &*self.file, 0).map_err(Error::io("read", &self.path))?;
+        let marks = &page[MARKS..MARKS + self.marks.len() * MARK_SIZE];
+        if self.seen != marks {
+            for (slot, mark) in marks.chunks(MARK_SIZE).zip(&mut self.marks) {
+                *mark = read_mark(slot);
+            }
+            self.seen = marks.to_vec();
         }
-        self.others_wait = page.get(WAITING..).is_some_and(|waiting| is_fresh(waiting, owner));
-        if page.get(HOLDER..HOLDER + HOLDER_SIZE) == Some(&*self.this_process) {
+        self.others_wait = is_fresh(&page[WAITING..], owner);
+        if page[HOLDER..HOLDER + HOLDER_SIZE] == *self.this_process {
             return Ok(());
         }
         write_all_at(&*self.file, &self.this_process, HOLDER as u64).map_err(Error::io("write", &self.path))
@@ -145,6 +151,8 @@ impl LockFile {
         let text = mark
             .as_ref()
             .map_or(String::new(), |mark| format!("{} {} {}", mark.segment, mark.from, mark.owner));
+        // Should this fail, nobody knows what the page says.
+        self.seen.clear();
         self.write(&text, MARKS + log as usize * MARK_SIZE, MARK_SIZE)?;
         self.marks[log as usize] = mark;
         Ok(())
@@ -192,6 +200,9 @@ fn read_mark(slot: &[u8]) -> Option<Mark> {
 }
 
 fn is_fresh(slot: &[u8], owner: &str) -> bool {
+    if slot.first().is_none_or(|first| !first.is_ascii_digit()) {
+        return false;
+    }
     let text = String::from_utf8_lossy(slot);
     let mut fields = text.split_whitespace();
     let at: Option<u128> = fields.next().and_then(|at| at.parse().ok());
