@@ -119,6 +119,17 @@ test("what is said piece by piece gives way to what arrives whole", async () => 
   expect(transcript.partial.value).toBeUndefined();
 });
 
+test("what a snapshot and a piece both say is shown once", async () => {
+  const transcript = await opened(2);
+  transcript.hear(frame("message.partial", { message_id: "msg_3", blocks: [{ kind: "text", text: "Wörl" }] }));
+  const delta = (offset: number, text: string) =>
+    transcript.hear(frame("message.delta", { message_id: "msg_3", index: 0, kind: "text", offset, text }));
+  delta(0, "Wör");
+  delta(4, "ld");
+  delta(6, "!");
+  expect(transcript.partial.value?.blocks).toEqual([{ kind: "text", text: "Wörld!" }]);
+});
+
 test("the result of a call is found wherever its page is", async () => {
   const transcript = await opened(PAGE - 1);
   transcript.hear(

@@ -2,7 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import type { Card, Item } from "../api/types.ts";
+import type { Card } from "../api/types.ts";
 import { checkpoints, problems, tree } from "../state/details.ts";
 import { PAGE, type Transcript } from "../state/transcript.ts";
 import { Minimap } from "./minimap.tsx";
@@ -291,5 +291,3 @@ export async function jumpTo(transcript: Transcript, uuid: string): Promise<bool
   jump.value = { number, uuid };
   return true;
 }
-
-export type { Item };
