@@ -376,6 +376,37 @@ describe("for everybody", () => {
     }
   }
 
+  test("a subagent opens in place, and an abandoned branch stays visible beside the thread", async () => {
+    const other = new Conversation(id(), desk.project).named("Branches").prompt("look around");
+    other.tool("Task", { description: "find the callers", prompt: "p" }, "Two callers.", { id: "toolu_sub" });
+    const fork = other.lastUuid;
+    other.prompt("the way not taken").says("a reply nobody follows");
+    other.from(fork).prompt("the way taken").says("the end that counts");
+    const path = other.write(desk);
+    const within = new Conversation(other.session, desk.project).prompt("p");
+    within.tool("Grep", { pattern: "Backoff::next" }, "src/a.rs").says("inside the strand");
+    const strand = join(path.replace(/\.jsonl$/, ""), "subagents/agent-abc123");
+    mkdirSync(dirname(strand), { recursive: true });
+    const lines = within.lines.map((line) =>
+      JSON.stringify({ ...JSON.parse(line), isSidechain: true, agentId: "abc123" }),
+    );
+    writeFileSync(`${strand}.jsonl`, `${lines.join("\n")}\n`);
+    writeFileSync(
+      `${strand}.meta.json`,
+      JSON.stringify({ agentType: "Explore", description: "find the callers", toolUseId: "toolu_sub" }),
+    );
+    const { page, troubles } = await tab(desk);
+    await show(page, `session=${other.session}`);
+    await ready(page, "the end that counts");
+    expect(await said(page)).toEqual(["look around", "the way taken", "the end that counts"]);
+    await page.getByRole("button", { name: /Subagent/ }).click();
+    await ready(page, "inside the strand");
+    await page.locator(".back").getByRole("button", { name: "Show" }).click();
+    await page.locator(".back .pale", { hasText: "a reply nobody follows" }).waitFor();
+    await page.screenshot({ path: join(pictures, "branches-light.png") });
+    expect(troubles).toEqual([]);
+  });
+
   test("keys lead through a session", async () => {
     const { page, troubles } = await tab(desk);
     await show(page, `session=${talk.session}`);
