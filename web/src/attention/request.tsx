@@ -3,6 +3,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Attention } from "../api/events.ts";
+import { takeFocus } from "../parts/focus.ts";
 import { Icon } from "../parts/icon.tsx";
 import { decide, refusals, who } from "../state/attention.ts";
 import { now } from "../state/clock.ts";
@@ -329,7 +330,7 @@ export function Request({
             {isSaying ? (
               <input
                 class="why"
-                autoFocus
+                ref={takeFocus}
                 placeholder="What Claude should do instead"
                 aria-label="What Claude should do instead"
                 value={reason}

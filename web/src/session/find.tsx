@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api/keeper.ts";
 import type { Hit, SearchPage } from "../api/types.ts";
+import { takeFocus } from "../parts/focus.ts";
 import { Icon } from "../parts/icon.tsx";
 import type { Transcript } from "../state/transcript.ts";
 import { jumpTo } from "../thread/thread.tsx";
@@ -67,7 +68,7 @@ function Bar({ transcript }: { transcript: Transcript }) {
       <label class="field">
         <Icon name="find" />
         <input
-          autoFocus
+          ref={takeFocus}
           type="search"
           aria-label="Find in this session"
           placeholder="Find in this session"

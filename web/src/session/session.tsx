@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { Card } from "../api/types.ts";
+import { takeFocus } from "../parts/focus.ts";
 import { Icon } from "../parts/icon.tsx";
 import { StateMark, TONES, WORDS } from "../parts/state_mark.tsx";
 import { archive, fork, moveToTrash, rename } from "../state/actions.ts";
@@ -129,7 +130,7 @@ function Header({ card, name, shown }: { card: Card | undefined; name: string; s
       {isNaming && card ? (
         <input
           class="naming"
-          autoFocus
+          ref={takeFocus}
           aria-label="Name of the session"
           defaultValue={title(card)}
           onBlur={() => naming(false)}

@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { useMemo, useState } from "preact/hooks";
+import { takeFocus } from "../parts/focus.ts";
 import { Panel } from "../parts/panel.tsx";
 import { Quoted } from "../parts/quoted.tsx";
 import { begin } from "../state/actions.ts";
@@ -45,7 +46,7 @@ function Form() {
           <label>
             Directory
             <input
-              autoFocus
+              ref={takeFocus}
               list="directories"
               required
               value={cwd}

@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../api/keeper.ts";
 import type { Hit, SearchPage } from "../api/types.ts";
+import { takeFocus } from "../parts/focus.ts";
 import { Icon, type Mark, type Sign } from "../parts/icon.tsx";
 import { archive, fork, moveToTrash } from "../state/actions.ts";
 import { pending } from "../state/attention.ts";
@@ -144,7 +145,7 @@ function Box() {
         <label class="field big">
           <Icon name="find" />
           <input
-            autoFocus
+            ref={takeFocus}
             role="combobox"
             aria-expanded="true"
             aria-controls="choices"
