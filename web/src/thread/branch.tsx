@@ -5,13 +5,12 @@ import { get, Refused } from "../api/keeper.ts";
 import type { Card, Item, Page } from "../api/types.ts";
 import type { Transcript } from "../state/transcript.ts";
 import { plain } from "../text/safe.ts";
-import { count, firstLine } from "../text/words.ts";
+import { firstLine } from "../text/words.ts";
 import { type Row, rowsOf } from "./rows.ts";
 import { words } from "./tool_words.ts";
 
 interface BranchProps {
   leaf: string;
-  messages: number;
   /** The last message that it shares with the conversation. */
   from: string;
   transcript: Transcript;
@@ -30,7 +29,7 @@ export function branchItems(all: Item[], leaf: string, from: string): Item[] {
   return found.reverse();
 }
 
-export function Branch({ leaf, messages, from, transcript, card }: BranchProps) {
+export function Branch({ leaf, from, transcript, card }: BranchProps) {
   const [rows, show] = useState<Row[] | undefined>(undefined);
   const [problem, fail] = useState("");
   const toggle = async () => {
@@ -63,7 +62,7 @@ export function Branch({ leaf, messages, from, transcript, card }: BranchProps) 
         <path d="M15 0C15 8 2 6 2 14V100" vector-effect="non-scaling-stroke" />
       </svg>
       <div class="note">
-        <span>Abandoned here: {count(messages, "message")} that the model will not see</span>
+        <span>A branch was abandoned here; the model will not see it</span>
         <button type="button" class="bare" aria-expanded={!!rows} onClick={() => void toggle()}>
           {rows ? "Hide" : "Show"}
         </button>

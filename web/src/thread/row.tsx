@@ -126,15 +126,7 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
     case "knot":
       return <KnotRow point={row.point} transcript={transcript} />;
     case "branch":
-      return (
-        <Branch
-          leaf={row.leaf}
-          messages={row.messages}
-          from={row.item.uuid ?? ""}
-          transcript={transcript}
-          card={card}
-        />
-      );
+      return <Branch leaf={row.leaf} from={row.item.uuid ?? ""} transcript={transcript} card={card} />;
   }
 }
 

@@ -18,7 +18,7 @@ export type Row = { key: string; number: number; item: Item } & (
   | { kind: "orphan"; text: string; isError: boolean }
   | { kind: "fray"; problem: ProblemItem; isEnd: boolean }
   | { kind: "knot"; point: Point }
-  | { kind: "branch"; leaf: string; messages: number }
+  | { kind: "branch"; leaf: string }
 );
 
 /** A moment before a prompt to which files can be taken back. */
@@ -85,7 +85,7 @@ export function rowsOf(messages: { number: number; item: Item }[], around: Aroun
     messageRows(item, number, add, around);
     for (const branch of around.branches) {
       if (!branch.active && branch.leaf && branch.leaves_at === item.uuid) {
-        add(`branch.${branch.leaf}`, { kind: "branch", leaf: branch.leaf, messages: branch.messages });
+        add(`branch.${branch.leaf}`, { kind: "branch", leaf: branch.leaf });
       }
     }
   }
