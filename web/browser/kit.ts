@@ -36,6 +36,11 @@ export class Desk {
 
   constructor() {
     for (const path of [join(this.claude, "projects"), this.project, this.home]) mkdirSync(path, { recursive: true });
+    // Also where its tests were left out or broke off.
+    process.once("exit", () => {
+      this.keeper?.kill("SIGKILL");
+      rmSync(this.folder, { recursive: true, force: true });
+    });
   }
 
   private get environment(): NodeJS.ProcessEnv {
