@@ -26,6 +26,9 @@ export function chromiumPath(): string | undefined {
   );
 }
 
+/** All of them, so that nothing stays of those whose tests were left out. */
+const desks = new Set<Desk>();
+
 export class Desk {
   readonly folder = mkdtempSync(join(tmpdir(), "rethread-web-"));
   readonly claude = join(this.folder, ".claude");
@@ -36,11 +39,7 @@ export class Desk {
 
   constructor() {
     for (const path of [join(this.claude, "projects"), this.project, this.home]) mkdirSync(path, { recursive: true });
-    // Also where its tests were left out or broke off.
-    process.once("exit", () => {
-      this.keeper?.kill("SIGKILL");
-      rmSync(this.folder, { recursive: true, force: true });
-    });
+    desks.add(this);
   }
 
   private get environment(): NodeJS.ProcessEnv {
@@ -139,6 +138,7 @@ export async function browser(): Promise<Browser> {
 export async function closeBrowser(): Promise<void> {
   await shared?.close();
   shared = undefined;
+  for (const desk of desks) await desk.clear();
 }
 
 export interface Tab {
