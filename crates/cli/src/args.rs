@@ -543,6 +543,9 @@ pub(crate) struct Serve {
     /// Give the terminal back as soon as it is ready
     #[arg(long)]
     pub(crate) background: bool,
+    /// Show around: a temporary project, and an agent without a model that really edits files and asks first
+    #[arg(long, conflicts_with_all = ["allowed_roots", "claude_bin", "allow_bypass", "background"])]
+    pub(crate) demo: bool,
     /// How much is written to the log: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log: String,
