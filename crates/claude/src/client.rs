@@ -243,6 +243,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
+        self.outbox.close();
         self.caretaker.end();
     }
 }
