@@ -4,7 +4,7 @@ use crate::bench::Bench;
 use crate::checkpoint;
 use crate::failure::Outcome;
 use crate::row::Row;
-use crate::{claude, store, transcripts};
+use crate::{claude, keeper, store, transcripts};
 
 /// One part of the product, and what is tried of it, one after the other.
 #[derive(Clone)]
@@ -30,6 +30,7 @@ impl Area {
             ("checkpoint", checkpoint::TRIALS),
             ("transcripts", transcripts::TRIALS),
             ("claude", claude::TRIALS),
+            ("keeper", keeper::TRIALS),
         ];
         let all = all.map(|(name, trials)| Area { name, trials: trials.to_vec(), partial: false });
         if names.is_empty() {

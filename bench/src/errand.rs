@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoint::huge;
 use crate::claude;
 use crate::failure::Outcome;
+use crate::keeper::agent;
 use crate::store::{branching, killed_writer, listing, loading};
 use crate::transcripts;
 
@@ -30,6 +31,10 @@ pub(crate) enum Errand {
     Claude(claude::Task),
     /// Append to a session until somebody kills the process.
     AppendUntilKilled { root: PathBuf, session: String },
+    /// Be an agent that says what time it is.
+    PlayAgent,
+    /// Say what time it is, so many times.
+    Speak { lines: usize },
     /// Capture a large file and restore it.
     Huge { folder: PathBuf, size: u64 },
 }
@@ -51,6 +56,14 @@ impl Errand {
     /// Does the work in this process.
     pub(crate) fn run(self) -> Outcome<Answer> {
         let mut answer = match self {
+            Errand::PlayAgent => {
+                agent::play()?;
+                Answer::default()
+            }
+            Errand::Speak { lines } => {
+                agent::speak(lines, &mut std::io::stdout())?;
+                Answer::default()
+            }
             Errand::Load { reader, place } => loading::load(reader, &place)?,
             Errand::Last { root, session, count } => branching::last(&root, &session, count)?,
             Errand::LastOfSqlite { folder, count } => branching::last_of_sqlite(&folder, count)?,

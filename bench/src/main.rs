@@ -12,6 +12,7 @@ mod counting_disk;
 mod errand;
 mod failure;
 mod ground;
+mod keeper;
 mod neighbours;
 mod ours;
 mod peers;

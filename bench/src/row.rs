@@ -46,6 +46,8 @@ pub(crate) enum Unit {
     Mebibytes,
     #[serde(rename = "KiB")]
     Kibibytes,
+    #[serde(rename = "%")]
+    Percent,
 }
 
 impl Row {
@@ -87,6 +89,7 @@ impl Unit {
             Unit::Milliseconds => "ms",
             Unit::Mebibytes => "MiB",
             Unit::Kibibytes => "KiB",
+            Unit::Percent => "%",
         }
     }
 }

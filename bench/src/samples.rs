@@ -12,6 +12,11 @@ impl Samples {
         self.0.push(figure);
     }
 
+    /// Takes a figure, if there is one.
+    pub(crate) fn extend(&mut self, figure: Option<f64>) {
+        self.0.extend(figure);
+    }
+
     /// Returns the figure in the middle.
     pub(crate) fn median(&self) -> f64 {
         self.quantile(0.5)

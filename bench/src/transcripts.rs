@@ -3,12 +3,13 @@
 mod follow;
 mod history;
 mod listing;
-mod made;
+pub(crate) mod made;
 mod official;
 mod task;
 
 use crate::area::Trial;
 
+pub(crate) use official::{Ask, typescript};
 pub(crate) use task::{Task, run};
 
 /// Everything that is tried of the transcripts.

@@ -11,7 +11,7 @@ use crate::failure::Outcome;
 
 /// What an SDK is asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Ask {
+pub(crate) enum Ask {
     /// All sessions, or the newest ones.
     List(Option<usize>),
     /// All messages of the one session, or the last ones, by an offset from the beginning.
@@ -19,7 +19,7 @@ pub(super) enum Ask {
 }
 
 /// Asks the SDK for TypeScript.
-pub(super) fn typescript(config: &Path, ask: Ask) -> Outcome<Answer> {
+pub(crate) fn typescript(config: &Path, ask: Ask) -> Outcome<Answer> {
     let id = made::id(0);
     let call = match ask {
         Ask::List(None) => "sdk.listSessions()".to_owned(),

@@ -250,6 +250,19 @@ fn r7_a_rewind_that_only_another_store_can_finish_is_refused_and_told() {
 }
 
 #[test]
+fn r7_a_mark_that_a_stranger_made_stops_nobody() {
+    let scene = half_way();
+    let mark = scene.path().join("project/.rethread-rewind");
+    let chown = |owner| std::os::unix::fs::lchown(&mark, Some(owner), None);
+    if chown(65_534).is_err() {
+        return crate::kit::cannot("giving files to others needs root");
+    }
+    assert_eq!(open_another(scene.path(), "project").unwrap(), 0);
+    chown(0).unwrap();
+    assert_eq!(open_another(scene.path(), "project").unwrap(), 1);
+}
+
+#[test]
 fn r7_a_capture_of_a_wider_tree_leaves_out_where_a_rewind_was_interrupted() {
     let scene = half_way();
     let store = Store::new(FileBackend::new(scene.path().join("store")), Options::default());

@@ -519,7 +519,7 @@ pub(crate) struct Doctor {
 
 /// Run the keeper: every session in one place, for browsers and scripts on this machine
 ///
-/// Settings also come from $XDG_CONFIG_HOME/rethread/config.toml, table `serve`, by the names of these flags; flags win.
+/// Settings also come from $XDG_CONFIG_HOME/rethread/config.toml, table `[serve]`, by the names of these flags; flags win.
 #[derive(Debug, Arguments)]
 pub(crate) struct Serve {
     /// Where to listen; port 0 picks a free one
@@ -543,6 +543,9 @@ pub(crate) struct Serve {
     /// Give the terminal back as soon as it is ready
     #[arg(long)]
     pub(crate) background: bool,
+    /// Show around: a temporary project, and an agent without a model that really edits files and asks first
+    #[arg(long, conflicts_with_all = ["allowed_roots", "claude_bin", "allow_bypass", "background"])]
+    pub(crate) demo: bool,
     /// How much is written to the log: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log: String,

@@ -5,6 +5,7 @@ mod args;
 mod commands;
 mod context;
 mod conversation;
+mod demo;
 mod failure;
 mod files;
 mod keeper_place;
@@ -37,6 +38,11 @@ use crate::ui::Ui;
 fn main() -> ExitCode {
     // Agents that a keeper drives are guarded by this program itself.
     rethread_claude::guard::init();
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == demo::SIGN) {
+        demo::play(words);
+        return ExitCode::SUCCESS;
+    }
     let mut ui = Ui::new();
     let done = match Args::try_parse() {
         Ok(args) => run(args, &mut ui),

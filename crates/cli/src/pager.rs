@@ -12,11 +12,12 @@ const USUAL: &str = "less -FRX";
 pub(crate) struct Pager(Child);
 
 impl Pager {
-    /// Starts the pager that the environment names; none if it names none, or `cat`.
+    /// Starts the pager that the environment names; none if it names none, `cat`, or one that is not there: what it does
+    /// not show nobody would see.
     pub(crate) fn start() -> Option<(Self, ChildStdin)> {
         let set = |name: &str| std::env::var_os(name);
         let wanted = set("RETHREAD_PAGER").or_else(|| set("PAGER")).unwrap_or_else(|| USUAL.into());
-        if is_none(&wanted) {
+        if is_none(&wanted) || !is_installed(&wanted) {
             return None;
         }
         let mut command = Command::new("sh");
@@ -35,6 +36,17 @@ impl Pager {
     pub(crate) fn wait(mut self) -> io::Result<()> {
         self.0.wait().map(drop)
     }
+}
+
+/// Returns whether a command's first word is a program that can be found.
+fn is_installed(wanted: &OsString) -> bool {
+    let word = wanted.to_str().and_then(|wanted| wanted.split_whitespace().next()).unwrap_or_default();
+    // What a shell alone understands is left to it.
+    if word.contains(['=', '$', '"', '\'', '/']) {
+        return true;
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(word).is_file())
 }
 
 fn is_none(wanted: &OsString) -> bool {

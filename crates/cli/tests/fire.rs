@@ -17,6 +17,7 @@ mod lying_sync;
 mod mounted;
 mod power;
 mod refusals;
+mod rewind_full_disk;
 mod rewind_power;
 mod rewinds;
 mod side_by_side;

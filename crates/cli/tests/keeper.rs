@@ -216,3 +216,63 @@ fn a_terminal_sends_watches_and_interrupts() {
     let (code, out, _) = desk.run(&["logs", "--audit"]);
     assert!(code == 0 && out.contains("\"create\""), "{out}");
 }
+
+#[test]
+fn a_demo_edits_files_asks_and_can_be_taken_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = |home: &std::path::Path, words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rethread"));
+        command.args(words).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", folder.path()).env("RETHREAD_HOME", home).stdin(Stdio::null());
+        command
+    };
+    let mut serve = command(folder.path(), &["serve", "--demo", "--listen", "127.0.0.1:0"]);
+    let mut child = serve.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut ready, mut told) = (String::new(), String::new());
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    assert!(ready.starts_with("The demo is ready"), "{ready}");
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    while !told.contains("RETHREAD_HOME=") {
+        told.clear();
+        assert_ne!(lines.read_line(&mut told).unwrap(), 0);
+    }
+    let home = PathBuf::from(told.split("RETHREAD_HOME=").nth(1).unwrap().split('`').next().unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let client = Client::new(&home.join("keeper"));
+    let get = |path: &str| runtime.block_on(client.get::<Value>(path)).unwrap();
+    assert_eq!(get("/info")["demo"], true);
+    for tool in ["Write", "Bash"] {
+        let request =
+            until("the agent asks", || get("/attention?state=pending")["items"][0].as_object().cloned());
+        assert_eq!(request["shown"]["tool_name"], tool);
+        let id = request["shown"]["id"].as_str().unwrap();
+        assert!(command(&home, &["attention", id, "--allow"]).status().unwrap().success());
+        until("it was taken", || {
+            get("/attention?state=pending")["items"][0]["shown"]["id"].ne(id).then_some(())
+        });
+    }
+    let session = until("the turn ends", || {
+        let card = get("/sessions")["items"][0].clone();
+        (card["state"] == "idle" && card["first_prompt"].is_string()).then_some(card)
+    });
+    let id = session["session_id"].as_str().unwrap().to_owned();
+    assert!(
+        session["name"].as_str().unwrap().contains("Demo") || session["git_branch"] == "demo",
+        "{session}"
+    );
+    let project = home.with_file_name("demo-project");
+    assert!(fs::read_to_string(project.join("greeting.txt")).unwrap().contains("demo"));
+    assert!(project.join("made-by-the-shell.txt").try_exists().unwrap());
+    let message = get(&format!("/sessions/{id}/messages"))["items"][0]["uuid"].as_str().unwrap().to_owned();
+    let post = |path: &str, body: Value| runtime.block_on(client.post::<Value>(path, &body)).unwrap();
+    let plan = post(&format!("/sessions/{id}/rewind"), json!({ "to": message, "dry_run": true }));
+    let done =
+        post(&format!("/sessions/{id}/rewind"), json!({ "to": message, "expect_digest": plan["digest"] }));
+    assert_eq!(fs::read_to_string(project.join("greeting.txt")).unwrap(), "Hello.\n", "{done}");
+    assert!(!project.join("made-by-the-shell.txt").try_exists().unwrap());
+    post(done["undo"].as_str().unwrap().strip_prefix("/api/v1").unwrap(), json!({}));
+    assert!(project.join("made-by-the-shell.txt").try_exists().unwrap());
+    assert!(command(&home, &["stop"]).status().unwrap().success());
+    assert!(child.wait().unwrap().success());
+    assert!(!home.try_exists().unwrap(), "nothing of the demo is left");
+}

@@ -411,6 +411,7 @@ fn a_person_at_a_terminal_gets_a_conversation_through_their_pager_and_nobody_els
         (format!("show {ONE} --json"), pager),
         (format!("show {ONE}"), ""),
         (format!("show {ONE}"), "cat"),
+        (format!("show {ONE}"), "no-such-pager --really"),
     ] {
         let shown = at_a_terminal(&home, &words, pager).unwrap();
         assert!(!shown.contains("paged:") && shown.contains("Question 0"), "{words}: {shown}");

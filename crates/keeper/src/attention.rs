@@ -50,7 +50,7 @@ pub struct Shown {
     /// The tool.
     pub tool_name: String,
     /// What it is to be called with, all of it.
-    #[schema(value_type = Object)]
+    #[schema(value_type = serde_json::Value)]
     pub input: Value,
     /// What the model says that it is for.
     pub description: Option<String>,
@@ -88,7 +88,7 @@ pub struct Attention {
     /// Who decided.
     pub decided_by: Option<String>,
     /// The input that it was allowed with instead.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<serde_json::Value>)]
     pub updated_input: Option<Value>,
     /// A lost request that this one asks again.
     pub repeats: Option<String>,

@@ -48,7 +48,7 @@ impl Follower {
         let dirty: Arc<Dirty> = Arc::default();
         // Watched first and listed afterwards, so that nothing happens unseen in between.
         let (own, noted) = (Arc::clone(keeper), Arc::clone(&dirty));
-        let mut lines = Lines { keeper: own, dirty: noted, refused: HashMap::new() };
+        let mut lines = Lines { keeper: own, dirty: noted, refused: HashMap::new(), trusted: HashSet::new() };
         let watch = Watch::all(&native.folder, From::Now, Means::Best, move |change| lines.take(change))?;
         keeper.list_native()?;
         let tasks = vec![
@@ -65,6 +65,8 @@ struct Lines {
     dirty: Arc<Dirty>,
     /// Files that may not be shown, and when they were looked at.
     refused: HashMap<PathBuf, Instant>,
+    /// Files that are what they seem: no links. A file that is replaced is looked at again.
+    trusted: HashSet<PathBuf>,
 }
 
 impl Lines {
@@ -73,6 +75,9 @@ impl Lines {
         let Some((session, agent)) = owner(&path) else { return };
         let transcript = if agent.is_some() { transcript_of(&path) } else { Some(path.clone()) };
         let Some(transcript) = transcript else { return };
+        if !matches!(event, Event::Added { .. }) {
+            self.trusted.remove(&path);
+        }
         match event {
             Event::Removed if agent.is_none() => {
                 // One that is being driven will be there again.
@@ -86,7 +91,7 @@ impl Lines {
             Event::Removed => {}
             Event::Restarted => self.soon(transcript),
             Event::Added { span, raw } => {
-                if !self.is_shown(&transcript) {
+                if !self.is_trusted(&path) || !self.is_shown(&transcript) {
                     return;
                 }
                 if let Some(mut item) = MessageItem::of_line(&raw, span) {
@@ -96,6 +101,12 @@ impl Lines {
                 self.soon(transcript);
             }
         }
+    }
+
+    /// Returns whether a file is no link, and none leads to it.
+    fn is_trusted(&mut self, path: &Path) -> bool {
+        self.trusted.contains(path)
+            || self.keeper.open_native(path).is_ok() && self.trusted.insert(path.to_owned())
     }
 
     /// Returns whether a session may be shown; one that is new is looked at.

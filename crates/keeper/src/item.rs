@@ -22,7 +22,7 @@ pub struct MessageItem {
     /// What it is: `prompt`, `reply`, `tool_result`, `summary`, `synthetic`, ….
     pub kind: String,
     /// A text, or an array of blocks, as they were written; null if it was left out for its size.
-    #[schema(value_type = Object)]
+    #[schema(value_type = serde_json::Value)]
     pub content: Option<Box<RawValue>>,
     /// How many bytes of content were left out: the message itself has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -231,6 +231,10 @@ impl Keeper {
         match begun.get(&key) {
             Some(known) => (known.clone(), false),
             None => {
+                // Whoever asks again does so within seconds.
+                if begun.len() >= 10_000 {
+                    begun.clear();
+                }
                 begun.insert(key, fresh.clone());
                 (fresh, true)
             }

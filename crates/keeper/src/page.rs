@@ -1,29 +1,53 @@
-//! What a browser is shown at `/`.
+//! What a browser is shown at `/`: the page that `web/` is built into, or a notice where it was not built.
 
+use axum::extract::Path;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use rust_embed::{EmbeddedFile, RustEmbed};
 
-const HTML: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+use crate::problem::Problem;
 
-/// Returns whether a path is one of the page's own files.
+/// The page's files. Their names hold a digest of their content, so that a browser may keep them.
+#[derive(RustEmbed)]
+#[folder = "../../web/dist"]
+#[allow_missing = true]
+struct Built;
+
+const NOTICE: &str = include_str!("page.html");
+const KEPT: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+
+/// Returns whether a path is one of the page's own files, which anybody may have.
 pub(crate) fn is_static(path: &str) -> bool {
-    matches!(path, "/page.css" | "/page.js")
+    path.starts_with("/assets/")
 }
 
 pub(crate) async fn html() -> Response {
-    file("text/html; charset=utf-8", HTML)
+    match Built::get("index.html") {
+        Some(page) => file("index.html", page),
+        None => typed("text/html; charset=utf-8", NOTICE),
+    }
 }
 
-pub(crate) async fn style() -> Response {
-    file("text/css; charset=utf-8", STYLE)
+pub(crate) async fn asset(Path(name): Path<String>) -> Response {
+    match Built::get(&format!("assets/{name}")) {
+        Some(found) => ([(header::CACHE_CONTROL, KEPT)], file(&name, found)).into_response(),
+        None => Problem::not_found("place").into_response(),
+    }
 }
 
-pub(crate) async fn script() -> Response {
-    file("text/javascript; charset=utf-8", SCRIPT)
+fn file(name: &str, file: EmbeddedFile) -> Response {
+    let kind = match name.rsplit_once('.').map(|(_, ending)| ending) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        _ => "application/octet-stream",
+    };
+    typed(kind, file.data)
 }
 
-fn file(kind: &'static str, text: &'static str) -> Response {
-    ([(header::CONTENT_TYPE, HeaderValue::from_static(kind))], text).into_response()
+fn typed(kind: &'static str, body: impl IntoResponse) -> Response {
+    let mut response = body.into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
 }

@@ -32,7 +32,7 @@ pub(crate) use messages::lines_since;
 #[derive(OpenApi)]
 #[openapi(
     info(title = "rethread keeper", description = "Every session on this machine: read, follow, drive, rewind."),
-    components(schemas(Problem)),
+    components(schemas(Problem, sessions::Sort, messages::Branch)),
     security(("token" = []), ("cookie" = [])),
     modifiers(&Keys)
 )]
@@ -104,7 +104,7 @@ pub fn route_table() -> Vec<(String, String)> {
             .map(|name| name.to_uppercase())
             .collect()
     };
-    let own = ["/", "/healthz", "/page.css", "/page.js", "/api/v1/openapi.json"];
+    let own = ["/", "/healthz", "/assets/{file}", "/api/v1/openapi.json"];
     let own = own.into_iter().map(|path| ("GET".to_owned(), path.to_owned()));
     let api = paths.iter().flat_map(|(path, item)| methods(item).into_iter().map(|it| (it, path.clone())));
     own.chain(api).collect()
@@ -123,8 +123,7 @@ pub(crate) fn app(keeper: &Arc<Keeper>) -> Router {
     let description = Arc::new(serde_json::to_value(&description).unwrap_or_default());
     router
         .route("/", get(page::html))
-        .route("/page.css", get(page::style))
-        .route("/page.js", get(page::script))
+        .route("/assets/{file}", get(page::asset))
         .route("/healthz", get(about::healthz))
         .route("/api/v1/openapi.json", get(async move || Json((*description).clone())))
         .fallback(async || Problem::not_found("place"))

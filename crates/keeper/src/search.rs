@@ -24,6 +24,7 @@ const CHUNK: usize = 1 << 20;
 pub(crate) struct Hunt {
     pub(crate) text: String,
     pub(crate) project: Option<String>,
+    pub(crate) session: Option<String>,
     pub(crate) role: Option<String>,
     pub(crate) tool: Option<String>,
     pub(crate) after: Option<Timestamp>,
@@ -93,7 +94,9 @@ impl Hunt {
             let is = |project: &String| {
                 places.into_iter().flatten().any(|place| place.as_os_str() == project.as_str())
             };
-            self.project.as_ref().is_none_or(is) && self.after.is_none_or(|after| session.updated_at >= after)
+            self.project.as_ref().is_none_or(is)
+                && self.session.as_ref().is_none_or(|wanted| *wanted == session.session_id)
+                && self.after.is_none_or(|after| session.updated_at >= after)
         };
         let mut sessions: Vec<_> = catalogue.natives().filter(|session| is_there(session)).cloned().collect();
         sessions.sort_by_key(|session| std::cmp::Reverse(session.updated_at));
@@ -110,6 +113,7 @@ impl Hunt {
         use std::os::unix::fs::FileExt as _;
         let file = keeper.open_native(&session.path).map_err(std::io::Error::other)?;
         let (mut hits, mut at, mut chunk) = (Vec::new(), 0_u64, vec![0; CHUNK]);
+        let most = if self.session.is_some() { self.limit } else { PER_SESSION };
         loop {
             let read = file.read_at(&mut chunk, at)?;
             if read == 0 {
@@ -130,7 +134,7 @@ impl Hunt {
                 let ends =
                     memchr::memchr(b'\n', &chunk[found.start()..end]).map_or(end, |it| found.start() + it);
                 hits.extend(self.look_at(session, &chunk[begins..ends], exact));
-                if hits.len() >= PER_SESSION {
+                if hits.len() >= most {
                     return Ok(hits);
                 }
                 from = ends;

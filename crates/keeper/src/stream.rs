@@ -29,7 +29,7 @@ const SILENCE: u32 = 4;
 /// How long a client may take to read what was sent.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How much is taken from the ring at once.
-const BATCH: usize = 256 << 10;
+const BATCH: usize = 128 << 10;
 /// The largest frame that a client may send, and how many topics it may have.
 const FRAME: usize = 64 << 10;
 const TOPICS: usize = 1024;

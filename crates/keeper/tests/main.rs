@@ -2,7 +2,9 @@
 
 mod defects;
 mod driving;
+mod fire;
 mod kit;
+mod page;
 mod reading;
 mod security;
 mod streams;

@@ -15,7 +15,7 @@ fn path(route: &str, id: &str) -> String {
 }
 
 fn is_open(method: &str, route: &str) -> bool {
-    matches!(route, "/" | "/healthz" | "/api/v1/healthz" | "/page.css" | "/page.js")
+    matches!(route, "/" | "/healthz" | "/api/v1/healthz" | "/assets/{file}")
         || (method, route) == ("POST", "/api/v1/auth/exchange")
 }
 
@@ -324,11 +324,20 @@ fn a_symlinked_transcript_does_not_exist() {
     assert_eq!(kept.get(&format!("/sessions/{sub}/subagents")).good()["items"], json!([]));
     let found = kept.get(&format!("/search?q={linked}")).good();
     assert_eq!(found["items"], json!([]));
-    // Swapped after it was listed.
+    // Swapped after it was listed: neither read nor told.
+    let after = kept.get("/events?topics=all").good()["after"].as_str().unwrap().to_owned();
     let path = home.transcript("-project", &shown);
-    fs::remove_file(&path).unwrap();
-    symlink(&secret, &path).unwrap();
+    let link = home.path().join("link");
+    symlink(&secret, &link).unwrap();
+    fs::rename(&link, &path).unwrap();
+    crate::kit::append(&secret, &crate::kit::line(&linked, "/tmp", 1));
+    crate::kit::append(&home.transcript("-project", &sub), &crate::kit::line(&sub, "/tmp", 2));
     assert_eq!(kept.get(&format!("/sessions/{shown}/messages")).status, 404);
+    let told = kept.until("others are told of", || {
+        let events = kept.get(&format!("/events?topics=all&wait=5&after={after}")).good().to_string();
+        events.contains(&crate::kit::uuid(&sub, 2)).then_some(events)
+    });
+    assert!(!told.contains(&linked), "{told}");
 }
 
 /// Point 14: the folder itself may be a link.

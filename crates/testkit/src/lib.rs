@@ -25,7 +25,7 @@ pub use claude::{Claude, Ran};
 pub use conversation::Conversation;
 pub use fixture::{Fixture, PROBE};
 pub use home::Home;
-pub use program::{PINNED, Program, PythonSdk, Sdk};
+pub use program::{PINNED, Program, PythonSdk, Sdk, package};
 pub use scenario::{SCENARIOS, Scenario};
 pub use script::{Prompt, Reply};
 

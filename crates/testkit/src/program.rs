@@ -81,6 +81,11 @@ impl PythonSdk {
     }
 }
 
+/// Returns the folder of an npm package that `scripts/setup` knows, installed if need be; `None` where that is impossible.
+pub fn package(name: &str) -> Option<PathBuf> {
+    setup(&[name])
+}
+
 /// Has `scripts/setup` install something, and returns the folder it is in.
 fn setup(words: &[&str]) -> Option<PathBuf> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/setup");

@@ -1,5 +1,6 @@
 //! A session written again under another id: a fork, or what could be saved of a damaged one.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -145,12 +146,20 @@ fn copy_chain(
     lines: &mut Vec<Vec<u8>>,
 ) -> Result<Option<String>> {
     let mended = transcript.mended_parents();
-    let mut uuids = Vec::with_capacity(chain.len());
-    let mut reader = transcript.read(chain);
-    while let Some(entry) = reader.next().transpose()? {
+    let (mut copied, mut last, mut groups) = (HashSet::with_capacity(chain.len()), None, HashSet::new());
+    let (mut reader, mut links) = (transcript.read(chain), chain.links.iter());
+    while let (Some(entry), Some(link)) = (reader.next().transpose()?, links.next()) {
         let parent =
             mended.iter().find(|(at, _)| *at == entry.span().offset).map(|(_, parent)| parent.clone());
-        uuids.extend(entry.text("uuid"));
+        // A line of an API message that is there already, from another branch: 2.0.0 wrote all it knew anew when it
+        // resumed a session. Without what it follows it would be the end of the fork, and all of it.
+        let strays = entry.text("parentUuid").is_some_and(|parent| !copied.contains(&parent));
+        let is_new = link.group == 0 || groups.insert(link.group);
+        if strays && !is_new && parent.is_none() {
+            continue;
+        }
+        last = entry.text("uuid").or(last);
+        copied.extend(entry.text("uuid"));
         lines.extend(Rewrite { session: to, parent, forked_from: Some(from) }.of(entry.raw()));
     }
     let path = transcript.path();
@@ -163,13 +172,13 @@ fn copy_chain(
             // A delta belongs to the snapshot it names.
             let owner =
                 object.and_then(|it| it.string("snapshotMessageId").or_else(|| it.string("messageId")));
-            if owner.is_some_and(|owner| uuids.iter().any(|uuid| *uuid == owner)) {
+            if owner.is_some_and(|owner| copied.contains(&owner.to_string())) {
                 lines.push(raw.to_vec());
             }
         }
     })
     .map_err(Error::io("read", path))?;
-    Ok(uuids.pop())
+    Ok(last)
 }
 
 fn last_prompt(session: &str, leaf: &str) -> Vec<u8> {

@@ -65,9 +65,7 @@ fn the_cli_resumes_a_fork_at_any_message() {
 
 #[test]
 fn the_cli_resumes_a_fork_of_every_scenario() {
-    // Why 2.0.0 drops the first prompt of a fork if that has an image is not known; its own forks have other ids.
-    let is_old = Program::find().is_some_and(|program| !program.is_at_least("2.1.100"));
-    let names = ["compacted", "parallel_tools", "queued", if is_old { "" } else { "image" }];
+    let names = ["compacted", "parallel_tools", "queued", "image"];
     for fixture in Fixture::all().iter().filter(|it| names.contains(&it.name)) {
         let claude = ClaudeFolder::new(fixture.home.config());
         let whole = Transcript::open(fixture.transcript()).unwrap();

@@ -1,6 +1,7 @@
 //! `list`: the sessions of a store, the newest first.
 
 use jiff::Timestamp;
+use rethread_keeper::{COMPANION, SessionCard};
 use rethread_store::{Error, Filter, Listing, Metadata, Scope, SessionId, Show};
 use rethread_transcripts::Session;
 
@@ -74,10 +75,13 @@ impl List {
         }
         let trashed = if self.filter.trashed == Show::Hide { Vec::new() } else { self.trashed(context) };
         let native = if self.homes == Homes::Stored { Vec::new() } else { self.native(context)? };
-        let listing = match self.homes {
+        let mut listing = match self.homes {
             Homes::Native => Listing::default(),
             _ => pollster::block_on(context.store.list(&self.filter))?,
         };
+        // What the keeper adds to a session of Claude Code's own is no session to anybody.
+        let everything = self.filter.children == Show::Also;
+        listing.sessions.retain(|metadata| everything || !metadata.extra.contains_key(COMPANION));
         if self.homes == Homes::Native || !native.is_empty() || !trashed.is_empty() {
             self.both(native, trashed, &listing, context, ui)?;
             return tell_unreadable(&listing, context, ui);
@@ -168,8 +172,8 @@ impl List {
                 for item in &items {
                     match item {
                         Item::Stored(metadata) => stored(metadata, ui)?,
-                        Item::Native(session) => with_home(&**session, "native", ui)?,
-                        Item::Trashed(session) => with_home(&**session, "native", ui)?,
+                        Item::Native(session) => as_card(&SessionCard::from(&**session), &**session, ui)?,
+                        Item::Trashed(session) => thrown_away(session, ui)?,
                     }
                 }
             }
@@ -199,13 +203,26 @@ impl List {
 }
 
 fn stored(metadata: &Metadata, ui: &mut Ui) -> Result<(), Failure> {
-    with_home(metadata, "stored", ui)
+    as_card(&SessionCard::from(metadata), metadata, ui)
 }
 
-/// Answers with a session's metadata, and which home it is in.
-fn with_home<T: serde::Serialize>(session: &T, home: &str, ui: &mut Ui) -> Result<(), Failure> {
-    let mut json = serde_json::to_value(session).unwrap_or_else(|_| unreachable!("metadata is JSON"));
-    json["home"] = home.into();
+/// Answers with a session as the keeper's lists show it, and with what else is known of it.
+fn as_card<T: serde::Serialize>(card: &SessionCard, session: &T, ui: &mut Ui) -> Result<(), Failure> {
+    let json = |value: Result<serde_json::Value, _>| match value {
+        Ok(serde_json::Value::Object(members)) => members,
+        _ => unreachable!("a session is an object of JSON"),
+    };
+    let mut members = json(serde_json::to_value(card));
+    for (name, value) in json(serde_json::to_value(session)) {
+        members.entry(name).or_insert(value);
+    }
+    ui.data(serde_json::Value::Object(members).to_string().as_bytes())
+}
+
+/// Answers with a session of Claude Code's own that was thrown away.
+fn thrown_away(session: &TrashedSession, ui: &mut Ui) -> Result<(), Failure> {
+    let mut json = serde_json::to_value(session).unwrap_or_else(|_| unreachable!("a session is JSON"));
+    json["home"] = "native".into();
     ui.data(json.to_string().as_bytes())
 }
 

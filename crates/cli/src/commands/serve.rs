@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rethread_keeper::{Agent, Bypass, Running, Settings};
+use rethread_store::{FileBackend, Options, Store};
 use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args;
 use crate::context::Context;
+use crate::demo::Demo;
 use crate::failure::{Done, Failure};
 use crate::keeper_place::{KeeperPlace, Threads, explain, runtime};
 use crate::ui::Ui;
@@ -46,8 +48,21 @@ impl Serve {
         if self.typed.background {
             return background(ui);
         }
-        let place = KeeperPlace::find()?;
-        let settings = self.settings(&place, context)?;
+        let demo =
+            match self.typed.demo {
+                true => Some(Demo::new().map_err(|error| {
+                    Failure::failed(format!("cannot make the demo: {error}"), "make room")
+                })?),
+                false => None,
+            };
+        let place = match &demo {
+            Some(demo) => KeeperPlace { home: demo.home().join("keeper") },
+            None => KeeperPlace::find()?,
+        };
+        let settings = match &demo {
+            Some(demo) => self.demo(demo, &place),
+            None => self.settings(&place, context)?,
+        };
         log_to(&place.home, &self.typed.log)?;
         let runtime = runtime(Threads::Several)?;
         runtime.block_on(async {
@@ -57,11 +72,29 @@ impl Serve {
                 true => format!("http://localhost:{}/", running.address().port()),
                 false => running.one_time_url(),
             };
-            ui.data(format!("The keeper is ready with {sessions} sessions: {way}").as_bytes())?;
+            let what = if demo.is_some() { "The demo" } else { "The keeper" };
+            ui.data(format!("{what} is ready with {sessions} sessions: {way}").as_bytes())?;
             ui.flush()?;
+            if let Some(demo) = &demo {
+                introduce(demo, &place, ui);
+            }
             running.until(asked_to_end()).await.map_err(|error| explain(&error))
         })?;
         Ok(Done::Fully)
+    }
+
+    /// Returns the settings of a demonstration: nothing in it is the person's own.
+    fn demo(&self, demo: &Demo, place: &KeeperPlace) -> Settings {
+        let backend = FileBackend::new(demo.home());
+        let mut settings = Settings::new(&place.home, Store::new(backend, Options::default()));
+        settings.listen = self.typed.listen.unwrap_or(settings.listen);
+        settings.claude_folder = Some(demo.claude());
+        settings.cache = demo.path().join("cache");
+        settings.trash = demo.path().join("trash");
+        let config = ("CLAUDE_CONFIG_DIR".to_owned(), demo.claude().display().to_string());
+        settings.agent = Some(Agent { program: demo.agent(), environment: vec![config] });
+        settings.demo = true;
+        settings
     }
 
     fn settings(&self, place: &KeeperPlace, context: &Context) -> Result<Settings, Failure> {
@@ -83,6 +116,22 @@ impl Serve {
         settings.bypass = if bypass { Bypass::Allowed } else { Bypass::Refused };
         Ok(settings)
     }
+}
+
+/// Says what to try, and has the agent begin.
+fn introduce(demo: &Demo, place: &KeeperPlace, ui: &mut Ui) {
+    ui.say("This is a demo: its agent asks no model. Everything is in a temporary folder that goes when this ends.");
+    let home = demo.home();
+    let home = home.display();
+    ui.say(&format!("In another terminal: `export RETHREAD_HOME={home}`, then `rethread attention`."));
+    let (client, cwd) = (place.client(), demo.project());
+    tokio::spawn(async move {
+        let body =
+            serde_json::json!({ "cwd": cwd, "name": "Demo: greet the world", "prompt": "Greet the world." });
+        if let Err(error) = client.post::<serde_json::Value>("/sessions", &body).await {
+            tracing::error!(%error, "the demo's session did not begin");
+        }
+    });
 }
 
 impl Configured {

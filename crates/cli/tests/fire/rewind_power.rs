@@ -103,7 +103,7 @@ fn cuts(kind: &str, row: &'static str) {
         let after = tree(&work);
         // What the tool wrote is not ours to make durable; what becomes of it in a cut is not asked here.
         rustix::fs::syncfs(fs::File::open(&work).unwrap()).unwrap();
-        let acknowledged = break_off(&home, &disk, &message, &mut rng);
+        let acknowledged = break_off(&home, &work, &disk, &message, &mut rng);
         drop(disk);
         disk = image.mount(&at);
         half += usize::from(fs::symlink_metadata(work.join(".rethread-rewind")).is_ok());
@@ -147,9 +147,21 @@ fn write(work: &Path, version: &str, files: usize, rng: &mut fastrand::Rng) {
 }
 
 /// Cuts the power while the files are rewound. Returns whether the rewind had said that it was done.
-fn break_off(home: &Home, disk: &Mounted, message: &str, rng: &mut fastrand::Rng) -> bool {
+fn break_off(home: &Home, work: &Path, disk: &Mounted, message: &str, rng: &mut fastrand::Rng) -> bool {
     let mut child = home.start(&["rewind", "s", "--to", message]);
-    std::thread::sleep(Duration::from_micros(rng.u64(3_000..45_000)));
+    let is_under_way = || fs::symlink_metadata(work.join(".rethread-rewind")).is_ok();
+    match rng.u8(..4) {
+        // When it has just said that it is done.
+        0 => drop(child.wait().unwrap()),
+        // Somewhere in the middle, however busy the machine is.
+        1 | 2 => {
+            while !is_under_way() && child.try_wait().unwrap().is_none() {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+            std::thread::sleep(Duration::from_micros(rng.u64(..4_000)));
+        }
+        _ => std::thread::sleep(Duration::from_micros(rng.u64(..20_000))),
+    }
     stopped::stop(&child);
     let done = child.try_wait().unwrap().is_some_and(|status| status.success());
     disk.cut(if rng.bool() { Cut::AtOnce } else { Cut::AfterTheJournal });

@@ -20,7 +20,7 @@ use crate::keeper::Keeper;
 use crate::problem::Problem;
 
 /// Says that it is alive
-#[utoipa::path(get, path = "/healthz", security(()), responses((status = 200, body = String), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/healthz", security(()), responses((status = 200, body = String, content_type = "text/plain"), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn healthz() -> &'static str {
     "ok"
 }
@@ -66,7 +66,7 @@ pub(crate) struct LimitsInfo {
 }
 
 /// What this keeper is and can do
-#[utoipa::path(get, path = "/info", responses((status = 200, body = Info), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/info", responses((status = 200, body = Info), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn info(State(keeper): State<Arc<Keeper>>) -> Json<Info> {
     let settings = &keeper.settings;
     let (program, version, missing) = keeper.agent_info().await;
@@ -110,7 +110,7 @@ pub(crate) struct AuditPage {
 }
 
 /// What was done and refused, the newest first
-#[utoipa::path(get, path = "/audit", params(AuditQuery), responses((status = 200, body = AuditPage), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/audit", params(AuditQuery), responses((status = 200, body = AuditPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn audit(
     State(keeper): State<Arc<Keeper>>,
     Asked(query): Asked<AuditQuery>,
@@ -132,7 +132,7 @@ pub(crate) struct Doctor {
 }
 
 /// Everything that is damaged or surprising
-#[utoipa::path(get, path = "/doctor", responses((status = 200, body = Doctor), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/doctor", responses((status = 200, body = Doctor), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn doctor(State(keeper): State<Arc<Keeper>>) -> Json<Doctor> {
     let (program, version, missing) = keeper.agent_info().await;
     let health = keeper.store().health();
@@ -148,14 +148,14 @@ pub(crate) async fn doctor(State(keeper): State<Arc<Keeper>>) -> Json<Doctor> {
 }
 
 /// Counters in Prometheus' text
-#[utoipa::path(get, path = "/metrics", responses((status = 200, body = String, content_type = "text/plain"), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/metrics", responses((status = 200, body = String, content_type = "text/plain"), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn metrics(State(keeper): State<Arc<Keeper>>) -> impl IntoResponse {
     let more = [("sessions", "Sessions that are known.", keeper.catalogue().len() as u64)];
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], keeper.metrics.text(&more))
 }
 
 /// Ends the keeper
-#[utoipa::path(post, path = "/stop", responses((status = 202), (status = "default", body = Problem)))]
+#[utoipa::path(post, path = "/stop", responses((status = 202), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn stop(State(keeper): State<Arc<Keeper>>, caller: Caller) -> StatusCode {
     keeper.audit.write("stop", &caller.name(), json!({}));
     keeper.ending.send_replace(true);

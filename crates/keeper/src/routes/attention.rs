@@ -29,7 +29,7 @@ pub(crate) struct AttentionPage {
 }
 
 /// What waits for a person, and what did
-#[utoipa::path(get, path = "/attention", params(AttentionQuery), responses((status = 200, body = AttentionPage), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/attention", operation_id = "list_attention", params(AttentionQuery), responses((status = 200, body = AttentionPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     State(keeper): State<Arc<Keeper>>,
     Asked(query): Asked<AttentionQuery>,
@@ -80,7 +80,7 @@ pub(crate) enum Scope {
 }
 
 /// Decides about a request
-#[utoipa::path(post, path = "/attention/{id}/decision", params(("id" = String, Path)), request_body = Decision, responses((status = 200, body = Attention), (status = "default", body = Problem)))]
+#[utoipa::path(post, path = "/attention/{id}/decision", params(("id" = String, Path)), request_body = Decision, responses((status = 200, body = Attention), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn decide(
     State(keeper): State<Arc<Keeper>>,
     caller: Caller,

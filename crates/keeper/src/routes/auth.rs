@@ -22,7 +22,7 @@ pub(crate) struct Exchange {
 }
 
 /// Changes a one-time code for a cookie
-#[utoipa::path(post, path = "/auth/exchange", security(()), request_body = Exchange, responses((status = 204), (status = "default", body = Problem)))]
+#[utoipa::path(post, path = "/auth/exchange", security(()), request_body = Exchange, responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn exchange(
     State(keeper): State<Arc<Keeper>>,
     caller: Caller,
@@ -39,7 +39,7 @@ pub(crate) async fn exchange(
 }
 
 /// Ends the login of the page that asks
-#[utoipa::path(post, path = "/auth/logout", responses((status = 204), (status = "default", body = Problem)))]
+#[utoipa::path(post, path = "/auth/logout", responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn logout(State(keeper): State<Arc<Keeper>>, caller: Caller) -> Response {
     if let Caller::Page { cookie } = &caller {
         keeper.credentials.forget(cookie);
@@ -58,7 +58,7 @@ pub(crate) struct Boot {
 }
 
 /// Makes a one-time address that logs a browser in
-#[utoipa::path(post, path = "/auth/boot", responses((status = 200, body = Boot), (status = "default", body = Problem)))]
+#[utoipa::path(post, path = "/auth/boot", responses((status = 200, body = Boot), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn boot(State(keeper): State<Arc<Keeper>>, caller: Caller) -> Json<Boot> {
     keeper.audit.write("boot", &caller.name(), json!({}));
     let code = keeper.credentials.code();

@@ -27,7 +27,7 @@ pub(crate) struct CheckpointPage {
 }
 
 /// The checkpoints of a session
-#[utoipa::path(get, path = "/sessions/{id}/checkpoints", params(("id" = String, Path)), responses((status = 200, body = CheckpointPage), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/sessions/{id}/checkpoints", operation_id = "list_checkpoints", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 200, body = CheckpointPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     State(keeper): State<Arc<Keeper>>,
     name: SessionName,
@@ -113,7 +113,7 @@ pub(crate) struct RewindAnswer {
 }
 
 /// Takes files back
-#[utoipa::path(post, path = "/sessions/{id}/rewind", params(("id" = String, Path)), request_body = RewindRequest, responses((status = 200, body = RewindAnswer), (status = "default", body = Problem)))]
+#[utoipa::path(post, path = "/sessions/{id}/rewind", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), request_body = RewindRequest, responses((status = 200, body = RewindAnswer), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn rewind(
     State(keeper): State<Arc<Keeper>>,
     caller: Caller,
@@ -191,7 +191,7 @@ async fn fork_before(keeper: &Arc<Keeper>, known: &Known, message: &str) -> Resu
 }
 
 /// Undoes a rewind
-#[utoipa::path(post, path = "/rewinds/{id}/undo", params(("id" = String, Path)), responses((status = 200, body = RewindAnswer), (status = "default", body = Problem)))]
+#[utoipa::path(post, path = "/rewinds/{id}/undo", operation_id = "undo_rewind", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 200, body = RewindAnswer), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn undo(
     State(keeper): State<Arc<Keeper>>,
     caller: Caller,

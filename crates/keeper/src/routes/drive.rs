@@ -44,7 +44,7 @@ pub(crate) struct NewSession {
 pub(crate) struct PathBufText(PathBuf);
 
 /// Begins a session; its id is chosen here and now
-#[utoipa::path(post, path = "/sessions", request_body = NewSession, params(("idempotency-key" = Option<String>, Header)), responses((status = 201, body = SessionCard), (status = "default", body = Problem)))]
+#[utoipa::path(post, path = "/sessions", request_body = NewSession, params(("idempotency-key" = Option<String>, Header)), responses((status = 201, body = SessionCard), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn create(
     State(keeper): State<Arc<Keeper>>,
     caller: Caller,
@@ -149,7 +149,7 @@ pub(crate) struct Accepted {
 }
 
 /// Says something to a session
-#[utoipa::path(post, path = "/sessions/{id}/turns", params(("id" = String, Path)), request_body = NewTurn, responses((status = 202, body = Accepted), (status = "default", body = Problem)))]
+#[utoipa::path(post, path = "/sessions/{id}/turns", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), request_body = NewTurn, responses((status = 202, body = Accepted), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn turns(
     State(keeper): State<Arc<Keeper>>,
     name: SessionName,
@@ -174,7 +174,7 @@ pub(crate) struct QueuePage {
 }
 
 /// The prompts that wait for their turn
-#[utoipa::path(get, path = "/sessions/{id}/queue", params(("id" = String, Path)), responses((status = 200, body = QueuePage), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/sessions/{id}/queue", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 200, body = QueuePage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn queue(
     State(keeper): State<Arc<Keeper>>,
     name: SessionName,
@@ -185,7 +185,7 @@ pub(crate) async fn queue(
 }
 
 /// Takes back a prompt that waits
-#[utoipa::path(delete, path = "/sessions/{id}/queue/{uuid}", params(("id" = String, Path), ("uuid" = String, Path)), responses((status = 204), (status = "default", body = Problem)))]
+#[utoipa::path(delete, path = "/sessions/{id}/queue/{uuid}", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71"), ("uuid" = String, Path, example = "u1")), responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn unqueue(
     State(keeper): State<Arc<Keeper>>,
     name: SessionName,
@@ -207,7 +207,7 @@ pub(crate) struct Interruption {
 }
 
 /// Ends the turn that runs
-#[utoipa::path(post, path = "/sessions/{id}/interrupt", params(("id" = String, Path)), responses((status = 202, body = Interruption), (status = "default", body = Problem)))]
+#[utoipa::path(post, path = "/sessions/{id}/interrupt", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 202, body = Interruption), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn interrupt(
     State(keeper): State<Arc<Keeper>>,
     caller: Caller,
@@ -233,7 +233,7 @@ pub(crate) struct NewFork {
 }
 
 /// Begins a session from a message of another
-#[utoipa::path(post, path = "/sessions/{id}/fork", params(("id" = String, Path)), request_body = NewFork, responses((status = 201, body = SessionCard), (status = "default", body = Problem)))]
+#[utoipa::path(post, path = "/sessions/{id}/fork", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), request_body = NewFork, responses((status = 201, body = SessionCard), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn fork(
     State(keeper): State<Arc<Keeper>>,
     caller: Caller,
@@ -311,7 +311,7 @@ pub(crate) struct LeaseState {
 }
 
 /// Acquires, releases or takes over a session
-#[utoipa::path(post, path = "/sessions/{id}/lease", params(("id" = String, Path)), request_body = LeaseRequest, responses((status = 200, body = LeaseState), (status = "default", body = Problem)))]
+#[utoipa::path(post, path = "/sessions/{id}/lease", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), request_body = LeaseRequest, responses((status = 200, body = LeaseState), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn lease(
     State(keeper): State<Arc<Keeper>>,
     caller: Caller,

@@ -42,7 +42,7 @@ pub(crate) struct EventPage {
 }
 
 /// Waits for events
-#[utoipa::path(get, path = "/events", params(EventsQuery), responses((status = 200, body = EventPage), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/events", params(EventsQuery), responses((status = 200, body = EventPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn events(
     State(keeper): State<Arc<Keeper>>,
     Asked(query): Asked<EventsQuery>,
@@ -101,7 +101,7 @@ pub(crate) async fn events(
 }
 
 /// Opens the stream of events, as a WebSocket
-#[utoipa::path(get, path = "/stream", responses((status = 101), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/stream", responses((status = 101), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn stream(State(keeper): State<Arc<Keeper>>, request: Request) -> Result<Response, Problem> {
     crate::stream::upgrade(keeper, request)
 }

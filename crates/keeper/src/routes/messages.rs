@@ -26,9 +26,9 @@ use crate::problem::Problem;
 pub(crate) struct MessagesQuery {
     /// The conversation that would be resumed, or every branch in the order of the file.
     branch: Option<Branch>,
-    /// Only what comes before this: a cursor of another page, or a message's id.
+    /// Only what comes before this: a cursor of another page, a message's id, or its number and a colon.
     before: Option<String>,
-    /// Only what comes after this: a cursor, a message's id, or the `position` of a head.
+    /// Only what comes after this: a cursor, a message's id, its number and a colon, or the `position` of a head.
     after: Option<String>,
     /// A page with this message in its middle.
     around: Option<String>,
@@ -80,7 +80,7 @@ pub(crate) struct Head {
 }
 
 /// A page of a conversation
-#[utoipa::path(get, path = "/sessions/{id}/messages", params(("id" = String, Path), MessagesQuery), responses((status = 200, body = MessagePage), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/sessions/{id}/messages", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71"), MessagesQuery), responses((status = 200, body = MessagePage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn messages(
     State(keeper): State<Arc<Keeper>>,
     name: SessionName,
@@ -158,7 +158,8 @@ impl Native<'_> {
             }
         }
         if query.branch.unwrap_or_default() == Branch::All {
-            return everything(Transcript::of(file, path)?, query, limit, is_void);
+            let again = file.try_clone().map_err(|error| Problem::failed(&error))?;
+            return everything(Transcript::of(file, path)?, &again, query, limit, is_void);
         }
         let index = query.agent.is_none().then(|| self.keeper.cache("chains").join(self.id));
         let history = match &index {
@@ -214,6 +215,10 @@ fn number_of(history: &History, cursor: &str) -> Option<u64> {
         Some((number, uuid)) => (number.parse::<u64>().ok(), uuid),
         None => (None, cursor),
     };
+    // A number alone is a place in the conversation: a page scrolls to where it knows no id yet.
+    if let Some(number) = number.filter(|number| uuid.is_empty() && *number < history.lines()) {
+        return Some(number);
+    }
     let is_it = |item: &MessageItem| item.uuid.as_deref().unwrap_or_default() == uuid;
     if let Some(number) = number
         && lines(history, number..number + 1).ok()?.first().is_some_and(is_it)
@@ -266,7 +271,7 @@ fn since(file: &File, offset: u64, limit: u64) -> Read {
     Ok((items, Paging { after, ..Paging::default() }, position))
 }
 
-fn everything(transcript: Transcript, query: &MessagesQuery, limit: u64, reset: bool) -> Read {
+fn everything(transcript: Transcript, file: &File, query: &MessagesQuery, limit: u64, reset: bool) -> Read {
     let chain = transcript.all().messages();
     let mut reader = transcript.read(&chain);
     let mut items = Vec::new();
@@ -298,8 +303,7 @@ fn everything(transcript: Transcript, query: &MessagesQuery, limit: u64, reset: 
     let uuid = |item: Option<&MessageItem>| item.and_then(|item| item.uuid.clone());
     let before = uuid(items.get(range.start)).filter(|_| range.start > 0);
     let after = uuid(items.get(range.end.saturating_sub(1))).filter(|_| range.end < total);
-    let file = File::open(transcript.path()).map_err(|error| Problem::failed(&error))?;
-    let position = Position::of(&file, transcript.length()).map_err(|error| Problem::failed(&error))?;
+    let position = Position::of(file, transcript.length()).map_err(|error| Problem::failed(&error))?;
     let items = items.drain(range).collect();
     Ok((items, Paging { before, after, total: Some(total as u64), reset }, position))
 }
@@ -367,7 +371,7 @@ async fn transcript(keeper: &Arc<Keeper>, name: &SessionName) -> Result<(Known, 
 }
 
 /// The exact bytes of a message's line
-#[utoipa::path(get, path = "/sessions/{id}/messages/{uuid}/raw", params(("id" = String, Path), ("uuid" = String, Path)), responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/sessions/{id}/messages/{uuid}/raw", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71"), ("uuid" = String, Path, example = "u1")), responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn raw(
     State(keeper): State<Arc<Keeper>>,
     name: SessionName,
@@ -422,7 +426,7 @@ pub(crate) struct TreeBranch {
 }
 
 /// The branches and forks of a session
-#[utoipa::path(get, path = "/sessions/{id}/tree", params(("id" = String, Path)), responses((status = 200, body = Tree), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/sessions/{id}/tree", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 200, body = Tree), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn tree(
     State(keeper): State<Arc<Keeper>>,
     name: SessionName,
@@ -490,7 +494,7 @@ pub(crate) struct SubagentItem {
 }
 
 /// The subagents of a session
-#[utoipa::path(get, path = "/sessions/{id}/subagents", params(("id" = String, Path)), responses((status = 200, body = SubagentPage), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/sessions/{id}/subagents", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 200, body = SubagentPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn subagents(
     State(keeper): State<Arc<Keeper>>,
     name: SessionName,
@@ -538,7 +542,7 @@ impl From<&Fault> for ProblemItem {
 }
 
 /// Damaged lines, with their places
-#[utoipa::path(get, path = "/sessions/{id}/problems", params(("id" = String, Path)), responses((status = 200, body = Problems), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/sessions/{id}/problems", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 200, body = Problems), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn problems(
     State(keeper): State<Arc<Keeper>>,
     name: SessionName,

@@ -35,7 +35,7 @@ pub(crate) struct ProjectPage {
 }
 
 /// Lists projects, the one that was used last first
-#[utoipa::path(get, path = "/projects", responses((status = 200, body = ProjectPage), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/projects", responses((status = 200, body = ProjectPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn projects(State(keeper): State<Arc<Keeper>>) -> Result<Json<ProjectPage>, Problem> {
     keeper.list_stored().await.map_err(|error| Problem::failed(&error))?;
     let catalogue = keeper.catalogue();

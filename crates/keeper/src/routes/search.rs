@@ -19,6 +19,8 @@ pub(crate) struct SearchQuery {
     q: String,
     /// Only in sessions of this repository or directory.
     project: Option<String>,
+    /// Only in this session, and there everything.
+    session: Option<String>,
     /// Only what this role said: `user`, `assistant`.
     role: Option<String>,
     /// Only in calls of this tool.
@@ -42,7 +44,7 @@ pub(crate) struct SearchPage {
 }
 
 /// Looks for a text in all conversations
-#[utoipa::path(get, path = "/search", params(SearchQuery), responses((status = 200, body = SearchPage), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/search", params(SearchQuery), responses((status = 200, body = SearchPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn search(
     State(keeper): State<Arc<Keeper>>,
     Asked(query): Asked<SearchQuery>,
@@ -54,6 +56,7 @@ pub(crate) async fn search(
     let hunt = Hunt {
         text: query.q,
         project: query.project,
+        session: query.session,
         role: query.role,
         tool: query.tool,
         after: query.after,

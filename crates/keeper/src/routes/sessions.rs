@@ -63,7 +63,7 @@ pub(crate) struct SessionPage {
 }
 
 /// Lists sessions
-#[utoipa::path(get, path = "/sessions", params(SessionsQuery), responses((status = 200, body = SessionPage), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/sessions", operation_id = "list_sessions", params(SessionsQuery), responses((status = 200, body = SessionPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     State(keeper): State<Arc<Keeper>>,
     Asked(query): Asked<SessionsQuery>,
@@ -174,7 +174,7 @@ pub(crate) async fn find_fresh(keeper: &Arc<Keeper>, name: &SessionName) -> Resu
 }
 
 /// What is known of a session
-#[utoipa::path(get, path = "/sessions/{id}", params(("id" = String, Path)), responses((status = 200, body = SessionCard), (status = "default", body = Problem)))]
+#[utoipa::path(get, path = "/sessions/{id}", operation_id = "get_session", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 200, body = SessionCard), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn get(
     State(keeper): State<Arc<Keeper>>,
     name: SessionName,
@@ -193,7 +193,7 @@ pub(crate) struct Change {
 }
 
 /// Names a session, tags it, or puts it away
-#[utoipa::path(patch, path = "/sessions/{id}", params(("id" = String, Path)), request_body = Change, responses((status = 200, body = SessionCard), (status = "default", body = Problem)))]
+#[utoipa::path(patch, path = "/sessions/{id}", operation_id = "change_session", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), request_body = Change, responses((status = 200, body = SessionCard), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn patch(
     State(keeper): State<Arc<Keeper>>,
     caller: Caller,
@@ -248,7 +248,7 @@ pub(crate) struct Deleted {
 }
 
 /// Moves a session to the trash
-#[utoipa::path(delete, path = "/sessions/{id}", params(("id" = String, Path)), responses((status = 200, body = Deleted), (status = "default", body = Problem)))]
+#[utoipa::path(delete, path = "/sessions/{id}", operation_id = "delete_session", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 200, body = Deleted), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn delete(
     State(keeper): State<Arc<Keeper>>,
     caller: Caller,
@@ -272,7 +272,7 @@ pub(crate) async fn delete(
 }
 
 /// Takes a session out of the trash
-#[utoipa::path(post, path = "/sessions/{id}/restore", params(("id" = String, Path)), responses((status = 200, body = SessionCard), (status = "default", body = Problem)))]
+#[utoipa::path(post, path = "/sessions/{id}/restore", operation_id = "restore_session", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 200, body = SessionCard), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn restore(
     State(keeper): State<Arc<Keeper>>,
     caller: Caller,

@@ -1,0 +1,469 @@
+/** Finding and reading sessions: the acceptance criteria of session continuity by name, and everything that may go wrong. */
+
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join, resolve } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Conversation, flaky, id } from "./conversation.ts";
+import { HOSTILE } from "./hostile.ts";
+import { browser, closeBrowser, Desk, PHONE, show, tab } from "./kit.ts";
+
+const pictures = resolve(import.meta.dirname, "../../target/web");
+mkdirSync(pictures, { recursive: true });
+
+afterAll(closeBrowser);
+
+/** The words of all rows, in order. */
+const said = (page: Page) => page.locator(".thread .prompt .words, .thread .prose .prose-text").allInnerTexts();
+
+async function ready(page: Page, text: string): Promise<void> {
+  await page.getByText(text).first().waitFor();
+}
+
+describe("the acceptance criteria", () => {
+  const desk = new Desk();
+  const first = new Conversation(id(), desk.project);
+  const second = new Conversation(id(), desk.project);
+  const elsewhere = new Conversation(id(), join(desk.folder, "secret"));
+
+  beforeAll(async () => {
+    first.named("The first").prompt("What is one?").says("One is first.").write(desk);
+    second.named("The second").prompt("What is two?").says("Two is second.").write(desk);
+    elsewhere.named("Not yours").prompt("hidden").says("hidden").write(desk);
+    desk.flags = ["--allowed-root", desk.project];
+    await desk.start();
+  });
+  afterAll(() => desk.clear());
+
+  test("1. history persists: after a refresh the messages are still visible", async () => {
+    const { page, troubles } = await tab(desk);
+    await show(page, `session=${first.session}`);
+    await ready(page, "One is first.");
+    const before = await said(page);
+    await page.reload();
+    await ready(page, "One is first.");
+    expect(await said(page)).toEqual(before);
+    expect(before).toEqual(["What is one?", "One is first."]);
+    expect(troubles).toEqual([]);
+  });
+
+  test("2. correct session: each session shows its own history", async () => {
+    const { page } = await tab(desk);
+    for (const [talk, words] of [
+      [first, ["What is one?", "One is first."]],
+      [second, ["What is two?", "Two is second."]],
+      [first, ["What is one?", "One is first."]],
+    ] as const) {
+      await show(page, `session=${talk.session}`);
+      await ready(page, words[1]);
+      expect(await said(page)).toEqual(words);
+    }
+    await page.goBack();
+    await ready(page, "Two is second.");
+    expect(await said(page)).toEqual(["What is two?", "Two is second."]);
+  });
+
+  test("3. real-time works: what another program writes appears", async () => {
+    const { page } = await tab(desk);
+    await show(page, `session=${second.session}`);
+    await ready(page, "Two is second.");
+    second.prompt("And three?").says("Three is live.").append(desk);
+    await ready(page, "Three is live.");
+    expect((await said(page)).slice(-2)).toEqual(["And three?", "Three is live."]);
+  });
+
+  test("4. no duplicates: the socket is cut after every message, and each message is there once", async () => {
+    const talk = new Conversation(id(), desk.project).named("Cut").prompt("Begin").says("reply 0.");
+    talk.write(desk);
+    const context = await (await browser()).newContext();
+    const page = await context.newPage();
+    await page.addInitScript(() => {
+      const Whole = window.WebSocket;
+      window.WebSocket = class extends Whole {
+        constructor(address: string | URL) {
+          super(address);
+          let heard = 0;
+          this.addEventListener("message", (event) => {
+            // Heartbeats and greetings are none; each of the others is the last one of its socket.
+            if (String(event.data).includes('"message.upsert"') && ++heard >= 1) this.close();
+          });
+        }
+      };
+    });
+    await page.goto(desk.open());
+    await show(page, `session=${talk.session}`);
+    await ready(page, "reply 0.");
+    for (let number = 1; number <= 8; number++) {
+      talk.prompt("continue").says(`reply ${number}.`).append(desk);
+      await ready(page, `reply ${number}.`);
+    }
+    const expected = [
+      "Begin",
+      "reply 0.",
+      ...Array.from({ length: 8 }, (_, at) => ["continue", `reply ${at + 1}.`]).flat(),
+    ];
+    expect(await said(page)).toEqual(expected);
+    await page.reload();
+    await ready(page, "reply 8.");
+    expect(await said(page)).toEqual(expected);
+    await context.close();
+  });
+
+  test("5. session discovery: all sessions of the allowed directories, and no others", async () => {
+    const { page } = await tab(desk);
+    await ready(page, "The first");
+    const names = await page.locator(".sess .nm b").allInnerTexts();
+    expect(names.filter((name) => name.startsWith("The ")).sort()).toEqual(["The first", "The second"]);
+    expect(names).not.toContain("Not yours");
+    await show(page, `session=${elsewhere.session}`);
+    await ready(page, "There is no such session");
+  });
+
+  test("6. URL persistence: the address says what is shown, and a link leads to its message", async () => {
+    const { page } = await tab(desk);
+    await ready(page, "The first");
+    await page.locator(".sess", { hasText: "The first" }).click();
+    await ready(page, "One is first.");
+    expect(new URL(page.url()).hash).toBe(`#session=${first.session}`);
+    expect(page.url()).not.toContain("boot");
+    await page.goto(`${desk.address}/#session=${first.session}&msg=${first.uuid(1)}`);
+    await page.locator(`.current[data-uuid="${first.uuid(1)}"]`).waitFor();
+    await page.reload();
+    await page.locator(`.current[data-uuid="${first.uuid(1)}"]`).waitFor();
+  });
+
+  test("7. error handling: a corrupt session shows what is wrong, and the others still work", async () => {
+    // Nobody knows the directory of such a session, so that it is not shown where directories are limited.
+    const everywhere = new Desk();
+    const broken = new Conversation(id(), everywhere.project);
+    const sound = new Conversation(id(), everywhere.project).named("Sound").prompt("x").says("all is well");
+    sound.write(everywhere);
+    mkdirSync(dirname(broken.path(everywhere)), { recursive: true });
+    writeFileSync(broken.path(everywhere), "\0".repeat(300));
+    await everywhere.start();
+    const { page, troubles } = await tab(everywhere);
+    await page.locator(".sess", { hasText: "damaged" }).click();
+    await ready(page, "Nothing of this session can be read");
+    await page.screenshot({ path: join(pictures, "unreadable-light.png") });
+    await show(page, `session=${sound.session}`);
+    await ready(page, "all is well");
+    expect(troubles).toEqual([]);
+    await everywhere.clear();
+  });
+});
+
+describe("a session that is damaged in the middle and at its end", () => {
+  const desk = new Desk();
+  const talk = new Conversation(id(), desk.project);
+  beforeAll(async () => {
+    talk.named("Torn").prompt("before").says("still there").prompt("after").says("also there");
+    const path = talk.write(desk);
+    const lines = readFileSync(path, "utf8").split("\n");
+    lines.splice(3, 0, '{"type":"assistant","uuid":"\0\0\0\0');
+    writeFileSync(path, lines.join("\n"));
+    appendFileSync(path, '{"type":"user","message":{"content":"torn');
+    await desk.start();
+  });
+  afterAll(() => desk.clear());
+
+  test("shows everything that can be read, and where it cannot", async () => {
+    const { page, troubles } = await tab(desk);
+    await show(page, `session=${talk.session}`);
+    await ready(page, "2 places in this session file cannot be read");
+    expect(await said(page)).toEqual(["before", "still there", "after", "also there"]);
+    expect(await page.locator(".fray").count()).toBe(2);
+    expect(troubles).toEqual([]);
+  });
+});
+
+describe("hostile transcripts", () => {
+  const desk = new Desk();
+  const talks: Conversation[] = [];
+  beforeAll(async () => {
+    // Every payload in every field: names, prompts, replies, thoughts, commands, paths, outputs, pictures, branches.
+    for (let from = 0; from < HOSTILE.length; from += 40) {
+      const talk = new Conversation(id(), desk.project, { branch: HOSTILE[from] ?? "x" });
+      talk.named(HOSTILE[from + 1] ?? "x");
+      for (const [at, text] of HOSTILE.slice(from, from + 40).entries()) {
+        talk.prompt(text).reply({ type: "text", text }, { type: "thinking", thinking: text });
+        talk.tool("Bash", { command: text, description: text }, text, { isError: true, id: `a${from}.${at}` });
+        talk.tool("Edit", { file_path: text, old_string: text, new_string: `${text}!` }, text, {
+          id: text.slice(0, 40) + at,
+        });
+        talk.tool(
+          text.slice(0, 60),
+          { [text.slice(0, 60)]: text, url: text },
+          [
+            { type: "text", text },
+            { type: "image", source: { type: "url", url: text } },
+          ],
+          { isError: true, id: `b${from}.${at}` },
+        );
+        talk.tool(
+          "TodoWrite",
+          { todos: [{ content: text, status: text }] },
+          { odd: text },
+          { isError: true, id: `c${from}.${at}` },
+        );
+        talk.reply(
+          { type: "image", source: { type: "base64", media_type: "image/svg+xml", data: text } },
+          { type: text, [text]: text },
+        );
+      }
+      talk.write(desk);
+      talks.push(talk);
+    }
+    await desk.start();
+  });
+  afterAll(() => desk.clear());
+
+  test(`run nothing and load nothing: ${HOSTILE.length} payloads in every field`, async () => {
+    expect(HOSTILE.length).toBeGreaterThanOrEqual(300);
+    const { page, troubles } = await tab(desk);
+    await page.locator(".sess").first().waitFor();
+    for (const talk of talks) {
+      await show(page, `session=${talk.session}`);
+      await page.locator(".thread .row").first().waitFor();
+      await page.locator(`[data-uuid="${talk.lastUuid}"], .row.rest`).first().waitFor();
+      // From the end to the beginning, with everything opened on the way.
+      for (;;) {
+        await page.evaluate(() => {
+          for (const button of document.querySelectorAll<HTMLButtonElement>('.thread .call[aria-expanded="false"]'))
+            button.click();
+          for (const element of document.querySelectorAll(".thread a, .thread b, .thread code")) {
+            element.dispatchEvent(new MouseEvent("mouseover", { bubbles: true }));
+          }
+        });
+        const isTop = await page.evaluate(() => {
+          const scroller = document.querySelector(".scroll");
+          if (!scroller) return true;
+          scroller.scrollTop -= scroller.clientHeight * 4;
+          return scroller.scrollTop === 0;
+        });
+        await page.evaluate(() => new Promise((then) => requestAnimationFrame(() => requestAnimationFrame(then))));
+        if (isTop) break;
+      }
+      const found = await page.evaluate(() => ({
+        ran: (window as { __ran?: number }).__ran ?? 0,
+        elements: document.querySelectorAll(
+          "script:not([src]), iframe, object, embed, style, base, meta[http-equiv], form[action], link:not([rel=stylesheet]):not([rel=icon]), .thread svg script, [onerror], [onload], [onclick]",
+        ).length,
+        links: [...document.querySelectorAll("a[href]")]
+          .map((it) => (it as HTMLAnchorElement).protocol)
+          .filter((it) => !["http:", "https:", "mailto:"].includes(it)),
+        escapes: (document.querySelector(".thread")?.textContent ?? "").includes("\u001b"),
+      }));
+      expect(found).toEqual({ ran: 0, elements: 0, links: [], escapes: false });
+    }
+    expect(troubles).toEqual([]);
+  }, 240_000);
+});
+
+describe("ten thousand sessions", () => {
+  const desk = new Desk();
+  beforeAll(async () => {
+    for (let number = 0; number < 10_000; number++) {
+      const cwd = join(desk.folder, `project-${number % 40}`);
+      new Conversation(id(), cwd, { minutesAgo: number })
+        .named(`Session number ${number}`)
+        .prompt(`Do thing ${number}`)
+        .says("Done.")
+        .write(desk, number);
+    }
+    await desk.start();
+  }, 180_000);
+  afterAll(() => desk.clear());
+
+  test("are listed, filtered and scrolled with few elements in the document", async () => {
+    const { page, troubles } = await tab(desk, { theme: "dark" });
+    await page.locator(".chips", { hasText: "All 10,000" }).waitFor();
+    expect(await page.locator(".sess:not(.head)").count()).toBeLessThan(120);
+    await page.screenshot({ path: join(pictures, "list-10000-dark.png") });
+    await page.keyboard.press("/");
+    await page.keyboard.type("number 4321");
+    await page.locator(".chips", { hasText: "1 of 10,000" }).waitFor();
+    expect(await page.locator(".sess .nm b").allInnerTexts()).toEqual(["Session number 4321"]);
+    await page.locator(".sess:not(.head)").click();
+    await ready(page, "Do thing 4321");
+    // The list beside the thread holds them all too.
+    expect(await page.locator(".side .item").count()).toBeLessThan(120);
+    await page.goBack();
+    await page.getByRole("searchbox").fill("");
+    await page.locator(".chips", { hasText: "All 10,000" }).waitFor();
+    const end = await page.locator(".rows").evaluate((it) => {
+      it.scrollTop = it.scrollHeight;
+      return it.scrollTop;
+    });
+    expect(end).toBeGreaterThan(300_000);
+    await page.locator(".sess", { hasText: "Session number 9999" }).waitFor();
+    expect(troubles).toEqual([]);
+  });
+});
+
+describe("a session of fifty megabytes", () => {
+  const desk = new Desk();
+  const large = new Conversation(id(), desk.project);
+  const small = new Conversation(id(), desk.project);
+  beforeAll(async () => {
+    small.named("Small");
+    for (let at = 0; at < 5; at++) small.prompt(`ask ${at}`).says(at === 4 ? "the small end" : "ok");
+    small.write(desk);
+    large.named("Large");
+    const output = Array.from(
+      { length: 80 },
+      (_, at) => `line ${at} of some output that a tool wrote, as tools do`,
+    ).join("\n");
+    for (let at = 0; large.lines.length < 20_000; at++) {
+      large.prompt(`Question ${at}: what about **this** and \`that\`?`);
+      large.says(
+        `Answer ${at}. ${"A sentence that says something, and then another one. ".repeat(8)}\n\n- one\n- two\n\n\`\`\`rust\nfn main() {}\n\`\`\``,
+      );
+      large.tool("Bash", { command: `cargo test ${at}` }, output);
+      large.tool(
+        "Edit",
+        { file_path: `${desk.project}/src/lib.rs`, old_string: output.slice(0, 400), new_string: output.slice(0, 420) },
+        "ok",
+      );
+    }
+    large.says("the large end").write(desk);
+    await desk.start();
+  }, 120_000);
+  afterAll(() => desk.clear());
+
+  test("opens as fast as a small one, and is scrolled from end to end without a long task", async () => {
+    const { page, troubles } = await tab(desk);
+    await ready(page, "Small");
+    const open = async (session: string, text: string): Promise<number> => {
+      const begun = performance.now();
+      await show(page, `session=${session}`);
+      await ready(page, text);
+      return performance.now() - begun;
+    };
+    // The keeper's index of a transcript is made once; both are measured with theirs.
+    await open(large.session, "the large end");
+    await open(small.session, "the small end");
+    await show(page, "");
+    const [toSmall, toLarge] = [await open(small.session, "the small end"), await open(large.session, "the large end")];
+    const tasks = await page.evaluate(async () => {
+      const long: number[] = [];
+      new PerformanceObserver((list) => long.push(...list.getEntries().map((it) => Math.round(it.duration)))).observe({
+        type: "longtask",
+      });
+      const scroller = document.querySelector(".scroll");
+      if (!scroller) throw new Error("no thread");
+      const frame = () => new Promise((then) => requestAnimationFrame(then));
+      const step = scroller.clientHeight * 2;
+      let frames = 0;
+      const before = scroller.scrollHeight;
+      while (scroller.scrollTop > 0 && frames++ < 4000) {
+        scroller.scrollTop -= step;
+        await frame();
+      }
+      for (let at = 0; at < 60; at++) await frame();
+      return { long, frames, top: scroller.scrollTop, before, after: scroller.scrollHeight };
+    });
+    expect(tasks.top).toBe(0);
+    await ready(page, "Question 0:");
+    const devtools = await page.context().newCDPSession(page);
+    await devtools.send("HeapProfiler.collectGarbage");
+    const heap = (await devtools.send("Runtime.getHeapUsage")).usedSize / 1e6;
+    console.log(
+      JSON.stringify({
+        toSmall: Math.round(toSmall),
+        toLarge: Math.round(toLarge),
+        heap: Math.round(heap),
+        longest: Math.max(0, ...tasks.long),
+        longTasks: tasks.long,
+        frames: tasks.frames,
+      }),
+    );
+    expect(heap).toBeLessThan(150);
+    expect(await page.locator(".thread .row").count()).toBeLessThan(400);
+    expect(troubles).toEqual([]);
+  }, 180_000);
+});
+
+describe("for everybody", () => {
+  const desk = new Desk();
+  const talk = flaky(desk);
+  beforeAll(async () => {
+    talk.write(desk);
+    await desk.start();
+  });
+  afterAll(() => desk.clear());
+
+  const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+  for (const theme of ["light", "dark"] as const) {
+    for (const size of [undefined, PHONE]) {
+      test(`axe finds nothing, ${theme}${size ? ", on a phone" : ""}`, async () => {
+        // The policy of the page would refuse axe itself.
+        const { page } = await tab(desk, { theme, ...(size ? { size } : {}), more: { bypassCSP: true } });
+        await page.addScriptTag({ path: axe });
+        const check = async (where: string) => {
+          const found = await page.evaluate(async () => {
+            const { violations } = await (
+              window as unknown as {
+                axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
+              }
+            ).axe.run();
+            return violations.map((it) => `${it.id}: ${it.nodes.map((node) => node.html.slice(0, 160)).join(" | ")}`);
+          });
+          expect(found, where).toEqual([]);
+        };
+        await ready(page, "Flaky retry test");
+        await check("the list");
+        await show(page, `session=${talk.session}`);
+        await ready(page, "as unkind as CI");
+        await check("a session");
+        await show(page, "attention");
+        await ready(page, "Nothing needs you");
+        await check("attention");
+      });
+    }
+  }
+
+  test("keys lead through a session", async () => {
+    const { page, troubles } = await tab(desk);
+    await show(page, `session=${talk.session}`);
+    await ready(page, "as unkind as CI");
+    await page.keyboard.press("[");
+    await page.locator(".prompt.current", { hasText: "Leave the jitter alone" }).waitFor();
+    await page.keyboard.press("[");
+    await page.locator(".prompt.current", { hasText: "Makes sense" }).waitFor();
+    expect(new URL(page.url()).hash).toContain("&msg=");
+    await page.keyboard.press("]");
+    await page.locator(".prompt.current", { hasText: "Leave the jitter alone" }).waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.type("unkind");
+    await page.locator(".find [role=status]", { hasText: "1 of 1" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keys" }).waitFor();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a session is renamed, archived, deleted and brought back", async () => {
+    const { page, troubles } = await tab(desk);
+    const other = new Conversation(id(), desk.project).named("To be deleted").prompt("x").says("kept for undo");
+    other.write(desk);
+    await page.locator(".sess", { hasText: "To be deleted" }).click();
+    await ready(page, "kept for undo");
+    await page.getByRole("button", { name: "More" }).click();
+    await page.getByRole("menuitem", { name: "Rename" }).click();
+    await page.getByLabel("Name of the session").fill("Another name");
+    await page.keyboard.press("Enter");
+    await page.locator("h1", { hasText: "Another name" }).waitFor();
+    await page.getByRole("button", { name: "More" }).click();
+    await page.getByRole("menuitem", { name: "Move to trash" }).click();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await ready(page, "kept for undo");
+    await page.getByRole("button", { name: "More" }).click();
+    await page.getByRole("menuitem", { name: "Archive" }).click();
+    await page.locator(".toast", { hasText: "Archived" }).waitFor();
+    expect(await page.locator(".sess", { hasText: "Another name" }).count()).toBe(0);
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.locator(".sess", { hasText: "Another name" }).waitFor();
+    expect(troubles).toEqual([]);
+  });
+});

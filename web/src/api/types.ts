@@ -1,0 +1,19 @@
+/** The keeper's objects, by the names the page calls them. They are generated; `events.ts` has what the description leaves open. */
+
+import type { components } from "./schema.d.ts";
+
+type Schemas = components["schemas"];
+
+export type Card = Schemas["SessionCard"];
+export type SessionState = Card["state"];
+export type Item = Schemas["MessageItem"];
+export type Page = Schemas["MessagePage"];
+export type SessionPage = Schemas["SessionPage"];
+export type Problem = Schemas["Problem"];
+export type Problems = Schemas["Problems"];
+export type ProblemItem = Schemas["ProblemItem"];
+export type Tree = Schemas["Tree"];
+export type SubagentPage = Schemas["SubagentPage"];
+export type Info = Schemas["Info"];
+export type Hit = Schemas["Hit"];
+export type SearchPage = Schemas["SearchPage"];

@@ -1,0 +1,129 @@
+/** The keyboard. Nothing here fires while somebody types, or with a modifier but Ctrl/Cmd+K. */
+
+import { nextRequest } from "./attention/attention.tsx";
+import { focusComposer } from "./session/composer.tsx";
+import { closeFind, openFind } from "./session/find.tsx";
+import { nextProblem } from "./session/session.tsx";
+import { openHelp } from "./sessions/help.tsx";
+import { openNew } from "./sessions/new_session.tsx";
+import { openPalette } from "./sessions/palette.tsx";
+import { interrupt } from "./state/actions.ts";
+import { pending } from "./state/attention.ts";
+import { isSheetOpen } from "./state/details.ts";
+import { transcript } from "./state/live.ts";
+import { go, note, route } from "./state/route.ts";
+import { cardOf } from "./state/sessions.ts";
+import { isPanelOpen, turnTheme } from "./state/settings.ts";
+import { current, isAtEnd, jump, topNumber } from "./thread/thread.tsx";
+
+const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement &&
+  (target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName));
+
+/** The message that keys start from: the one they were at, if it is still in view. */
+function here(): number {
+  const at = current.value;
+  const row = at === undefined ? null : document.querySelector(`.thread [data-number="${at}"]`);
+  const box = row?.getBoundingClientRect();
+  if (at !== undefined && box && box.bottom > 0 && box.top < innerHeight) return at;
+  current.value = undefined;
+  return isAtEnd.value ? (transcript.value?.total.value ?? 0) : topNumber.value;
+}
+
+/** The next row in the document, and a look at it. */
+function step(by: 1 | -1): void {
+  const rows = [...document.querySelectorAll<HTMLElement>(".thread [data-number]")];
+  const from = here();
+  const numbers = [...new Set(rows.map((row) => Number(row.dataset.number)))];
+  const next = by === 1 ? numbers.find((it) => it > from) : numbers.findLast((it) => it < from);
+  if (next === undefined) return;
+  current.value = next;
+  const row = rows.find((it) => Number(it.dataset.number) === next);
+  row?.scrollIntoView({ block: "nearest" });
+  note(row?.dataset.uuid);
+}
+
+async function prompt(by: 1 | -1): Promise<void> {
+  const shown = transcript.value;
+  if (!shown) return;
+  const number = await shown.prompt(here(), by);
+  if (number === undefined) {
+    if (by === 1) jump.value = "end";
+    return;
+  }
+  current.value = number;
+  jump.value = { number };
+  note(shown.item(number)?.uuid ?? undefined);
+}
+
+function toggleCurrent(): void {
+  const rows = document.querySelectorAll<HTMLElement>(
+    `.thread [data-number="${current.value ?? topNumber.value}"] button[aria-expanded]`,
+  );
+  for (const button of rows) button.click();
+}
+
+function press(event: KeyboardEvent): void {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    openPalette();
+    return;
+  }
+  if (
+    event.ctrlKey ||
+    event.metaKey ||
+    event.altKey ||
+    isTyping(event.target) ||
+    document.querySelector("dialog[open]")
+  )
+    return;
+  const { view, session } = route.value;
+  const act = KEYS[event.key];
+  if (event.key === "Escape") {
+    if (closeFind()) return;
+    if (isSheetOpen.value) isSheetOpen.value = false;
+    else if (view === "session" && session && ["running", "waiting"].includes(cardOf(session)?.state ?? ""))
+      void interrupt(session);
+    else if (view === "attention") history.back();
+    return;
+  }
+  if (!act) return;
+  event.preventDefault();
+  act();
+}
+
+const KEYS: Record<string, () => void> = {
+  "?": openHelp,
+  "/": () => (route.value.view === "session" ? openFind() : dispatchEvent(new Event("rethread-filter"))),
+  c: openNew,
+  t: turnTheme,
+  d: () => {
+    if (window.matchMedia("(max-width: 1099px)").matches) isSheetOpen.value = !isSheetOpen.value;
+    else isPanelOpen.value = !isPanelOpen.value;
+  },
+  i: focusComposer,
+  n: () => {
+    if (route.value.view !== "attention" && pending.value.length > 0) go({ view: "attention" });
+    else nextRequest();
+  },
+  p: nextProblem,
+  e: toggleCurrent,
+  j: () => step(1),
+  k: () => step(-1),
+  "[": () => void prompt(-1),
+  "]": () => void prompt(1),
+  G: () => {
+    jump.value = "end";
+  },
+  g: () => {
+    const shown = transcript.value;
+    if (shown && shown.total.value > 0)
+      void shown.ensure(0).then(() => {
+        jump.value = { number: 0 };
+      });
+  },
+};
+
+export function followKeys(): void {
+  addEventListener("keydown", press);
+}

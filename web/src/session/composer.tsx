@@ -1,0 +1,177 @@
+/** What can be said to a session, what waits to be said, and how to stop what runs. */
+
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { Card } from "../api/types.ts";
+import { Icon } from "../parts/icon.tsx";
+import { Quoted } from "../parts/quoted.tsx";
+import { fork, interrupt, takeOver, unqueue } from "../state/actions.ts";
+import { can, info } from "../state/sessions.ts";
+import type { Transcript } from "../state/transcript.ts";
+import { plain } from "../text/safe.ts";
+import { jump } from "../thread/thread.tsx";
+
+/** What was typed and not sent, by session: changing to another loses nothing. */
+const drafts = new Map<string, ReturnType<typeof signal<string>>>();
+const taken = signal<ReadonlySet<string>>(new Set());
+
+function draftOf(name: string) {
+  let draft = drafts.get(name);
+  if (!draft) {
+    draft = signal("");
+    drafts.set(name, draft);
+  }
+  return draft;
+}
+
+export function focusComposer(): void {
+  document.querySelector<HTMLTextAreaElement>(".composer textarea")?.focus();
+}
+
+export function Composer({ transcript, card }: { transcript: Transcript; card: Card | undefined }) {
+  const draft = draftOf(transcript.name);
+  const field = useRef<HTMLTextAreaElement>(null);
+  // Grows with what is typed; the browser does it where it can.
+  useEffect(() => {
+    const element = field.current;
+    if (!element || CSS.supports("field-sizing", "content")) return;
+    element.style.height = "auto";
+    element.style.height = `${Math.min(element.scrollHeight, 200)}px`;
+  }, [draft.value]);
+  if (card?.home === "stored")
+    return (
+      <ReadOnly words="This session is in a store, and read here. `rethread export --claude` makes it one of Claude Code's own." />
+    );
+  if (!can("drive")) {
+    return (
+      <ReadOnly
+        words={`This keeper only reads. ${info.value?.agent.missing ?? "Claude Code was not found when it was started."}`}
+      />
+    );
+  }
+  if (card?.state === "elsewhere" && !taken.value.has(transcript.name))
+    return <Elsewhere name={transcript.name} pid={card.driver_pid} />;
+  const isBusy = card?.state === "running" || card?.state === "waiting" || transcript.turnSince.value !== undefined;
+  const send = () => {
+    const text = (draft.value ?? "").trim();
+    if (!text) return;
+    draft.value = "";
+    jump.value = "end";
+    void transcript.send(text, isBusy);
+  };
+  return (
+    <div class="speak">
+      <Queue transcript={transcript} />
+      <form
+        class="composer"
+        onSubmit={(event) => {
+          event.preventDefault();
+          send();
+        }}
+      >
+        <textarea
+          ref={field}
+          rows={1}
+          value={draft.value}
+          aria-label={isBusy ? "Queue a prompt" : "Prompt"}
+          placeholder={
+            isBusy
+              ? "Queue a message for when this turn ends"
+              : card?.health.status !== "ok"
+                ? "Continue from the last whole message"
+                : "What should Claude do next"
+          }
+          onInput={(event) => (draft.value = event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+              event.preventDefault();
+              send();
+            }
+            if (event.key === "Escape") event.currentTarget.blur();
+          }}
+        />
+        <footer>
+          <span class="grow cut">
+            {info.value?.agent.version ? `Claude Code ${info.value.agent.version}` : "Claude Code"} · asks before
+            commands
+          </span>
+          {isBusy && (
+            <button type="button" class="bare" onClick={() => void interrupt(transcript.name)}>
+              Interrupt <kbd>Esc</kbd>
+            </button>
+          )}
+          <button type="submit" class="go" disabled={!draft.value?.trim()}>
+            {isBusy ? "Queue" : "Send"} <kbd>Enter</kbd>
+          </button>
+        </footer>
+      </form>
+    </div>
+  );
+}
+
+function Queue({ transcript }: { transcript: Transcript }) {
+  const waiting = transcript.queue.value;
+  if (waiting.length === 0) return null;
+  return (
+    <ol class="waiting-prompts" aria-label="Prompts that wait for their turn">
+      {waiting.map((turn, at) => (
+        <li key={turn.client_message_id}>
+          <span class="quiet">{at + 1}</span>
+          <span class="grow cut">{plain(turn.parts.map((part) => part.text ?? "[picture]").join(" "))}</span>
+          <button
+            type="button"
+            class="bare icon"
+            title="Take it back"
+            aria-label="Take this prompt back"
+            onClick={() => void unqueue(transcript.name, turn.client_message_id)}
+          >
+            <Icon name="close" />
+          </button>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function ReadOnly({ words }: { words: string }) {
+  return (
+    <div class="speak">
+      <p class="read-only">
+        <Icon name="read" />
+        <span>
+          <Quoted words={words} />
+        </span>
+      </p>
+    </div>
+  );
+}
+
+/** Somebody else is at work on it: never driven twice in silence. */
+function Elsewhere({ name, pid }: { name: string; pid: number | null | undefined }) {
+  return (
+    <div class="speak">
+      <div class="read-only elsewhere">
+        <Icon name="elsewhere" />
+        <span class="grow">
+          <b>Open in a terminal</b>
+          {pid ? ` (process ${pid})` : ""}. What happens there shows here. Watch, fork, or take over.
+        </span>
+        <button type="button" onClick={() => void fork(name)}>
+          Fork
+        </button>
+        <button
+          type="button"
+          class="bare"
+          title="Two programs on one session can leave one of them behind. The terminal is not told."
+          onClick={() =>
+            void takeOver(name).then((done) => {
+              if (done) taken.value = new Set([...taken.value, name]);
+            })
+          }
+        >
+          Take over
+        </button>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,349 @@
+/** Beside the thread: files and checkpoints, subagents, problems, the raw line, and facts. */
+
+import { useEffect, useState } from "preact/hooks";
+import { raw } from "../api/keeper.ts";
+import type { Card } from "../api/types.ts";
+import { Copy } from "../parts/copy.tsx";
+import { Icon } from "../parts/icon.tsx";
+import { StateMark } from "../parts/state_mark.tsx";
+import { Ago, Time } from "../parts/time.tsx";
+import {
+  isChecked,
+  isSheetOpen,
+  preview,
+  problems,
+  rawMessage,
+  rewinding,
+  subagents,
+  type Tab,
+  tab,
+  tree,
+} from "../state/details.ts";
+import { address } from "../state/route.ts";
+import { can, cardOf, nameOf, sessions, title } from "../state/sessions.ts";
+import { isPanelOpen } from "../state/settings.ts";
+import type { Transcript } from "../state/transcript.ts";
+import { plain } from "../text/safe.ts";
+import { count, number, place, shortened, size } from "../text/words.ts";
+import { abandonedShown, jumpTo, knots } from "../thread/thread.tsx";
+import { RewindPanel } from "./rewind.tsx";
+import { nextProblem } from "./session.tsx";
+
+const TABS: [Tab, string][] = [
+  ["changes", "Changes"],
+  ["subagents", "Subagents"],
+  ["problems", "Problems"],
+  ["raw", "Raw"],
+];
+
+export function Details({ transcript, card }: { transcript: Transcript; card: Card | undefined }) {
+  if (!isPanelOpen.value && !isSheetOpen.value) return null;
+  const damaged = problems.value.filter((it) => it.damage).length;
+  const label = (which: Tab, words: string) => {
+    if (which === "problems" && damaged) return `${words} ${damaged}`;
+    if (which === "subagents" && subagents.value.length) return `${words} ${subagents.value.length}`;
+    return words;
+  };
+  return (
+    <aside class={isSheetOpen.value ? "info sheet" : "info"} aria-label="Details">
+      <div class="bar tabs" role="tablist">
+        {TABS.map(([which, words]) => (
+          <button
+            key={which}
+            type="button"
+            role="tab"
+            aria-selected={tab.value === which}
+            class={tab.value === which ? "here" : ""}
+            onClick={() => (tab.value = which)}
+          >
+            {label(which, words)}
+          </button>
+        ))}
+        <span class="grow" />
+        <button
+          type="button"
+          class="bare icon close-sheet"
+          aria-label="Close the details"
+          onClick={() => (isSheetOpen.value = false)}
+        >
+          <Icon name="close" />
+        </button>
+      </div>
+      <div class="info-body" role="tabpanel" aria-label={tab.value}>
+        {tab.value === "changes" &&
+          (rewinding.value?.session === transcript.name ? (
+            <RewindPanel state={rewinding.value} />
+          ) : (
+            <Changes transcript={transcript} card={card} />
+          ))}
+        {tab.value === "subagents" && <Subagents />}
+        {tab.value === "problems" && <ProblemList card={card} />}
+        {tab.value === "raw" && <Raw transcript={transcript} />}
+        {tab.value !== "raw" && card && <Facts card={card} />}
+      </div>
+    </aside>
+  );
+}
+
+function Changes({ transcript, card }: { transcript: Transcript; card: Card | undefined }) {
+  const points = [...knots.value.values()].reverse();
+  const files = [...new Set(points.flatMap((point) => point.files))];
+  const forks = sessions.value.filter((it) => it.parent === card?.session_id);
+  const parent = card?.parent ? cardOf(card.parent) : undefined;
+  const abandoned = tree.value?.branches.filter((branch) => !branch.active).length ?? 0;
+  return (
+    <>
+      <section>
+        <h2>
+          Files <span class="quiet">{files.length ? `${files.length} recorded` : ""}</span>
+        </h2>
+        {files.length === 0 ? (
+          <p class="quiet">
+            {can("checkpoints")
+              ? "Nothing recorded yet. Files are kept before the first tool of a turn that this keeper drives changes them."
+              : "This keeper records no files, because it drives no sessions."}
+          </p>
+        ) : (
+          <ul class="files">
+            {files.slice(0, 40).map((path) => (
+              <li key={path}>
+                <Icon name="edit" />
+                <code class="grow cut" title={path}>
+                  {shortened(path, 36)}
+                </code>
+              </li>
+            ))}
+          </ul>
+        )}
+      </section>
+      {points.length > 0 && (
+        <section>
+          <h2>
+            Checkpoints <span class="quiet">{points.length}</span>
+          </h2>
+          <ol class="points">
+            {points.map((point) => (
+              <li key={point.message}>
+                <span class="grow">
+                  <button type="button" class="text plain" onClick={() => void jumpTo(transcript, point.message)}>
+                    Before a prompt
+                  </button>
+                  <br />
+                  <span class="quiet">{count(point.files.length, "file")}</span>{" "}
+                  <button type="button" class="text" onClick={() => void preview(transcript.name, point.message)}>
+                    Rewind to here
+                  </button>
+                </span>
+                <Time at={point.at} />
+              </li>
+            ))}
+          </ol>
+        </section>
+      )}
+      {(forks.length > 0 || parent || abandoned > 0) && (
+        <section>
+          <h2>Branches</h2>
+          <ul class="files">
+            {parent && (
+              <li>
+                <Icon name="back" />
+                <a class="grow cut" href={address({ view: "session", session: nameOf(parent) })}>
+                  from {plain(title(parent))}
+                </a>
+              </li>
+            )}
+            {forks.slice(0, 30).map((fork) => (
+              <li key={nameOf(fork)}>
+                <Icon name="fork" />
+                <a class="grow cut" href={address({ view: "session", session: nameOf(fork) })}>
+                  {plain(title(fork))}
+                </a>
+                <StateMark card={fork} />
+              </li>
+            ))}
+          </ul>
+          {abandoned > 0 && (
+            <label class="switching">
+              <span class="grow">
+                Show {abandoned === 1 ? "the abandoned branch" : `${abandoned} abandoned branches`}
+              </span>
+              <input
+                type="checkbox"
+                role="switch"
+                aria-checked={abandonedShown.value}
+                checked={abandonedShown.value}
+                onChange={() => (abandonedShown.value = !abandonedShown.value)}
+              />
+            </label>
+          )}
+        </section>
+      )}
+    </>
+  );
+}
+
+function Subagents() {
+  return (
+    <section>
+      <h2>
+        Subagents <span class="quiet">{subagents.value.length || ""}</span>
+      </h2>
+      {subagents.value.length === 0 && <p class="quiet">This session began none.</p>}
+      <ul class="files two">
+        {subagents.value.map((it) => (
+          <li key={it.agent_id}>
+            <Icon name="fork" />
+            <span class="grow cut" title={it.description ?? undefined}>
+              {plain(it.description ?? it.agent_id)}
+            </span>
+            <span class="quiet">{plain(it.agent_type ?? "")}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function ProblemList({ card }: { card: Card | undefined }) {
+  const all = problems.value;
+  const report = JSON.stringify({ session: card?.session_id, health: card?.health, problems: all }, null, 2);
+  return (
+    <>
+      <section>
+        <h2>
+          Problems <span class="quiet">{all.length || ""}</span>
+        </h2>
+        {all.length === 0 && (
+          <p class="quiet">
+            {isChecked.value ? "Every line was checked; all of them can be read." : "Checking every line."}
+          </p>
+        )}
+        <ul class="files two">
+          {all.slice(0, 100).map((it) => (
+            <li key={`${it.offset}.${it.kind}`} class={it.damage ? undefined : "quiet"}>
+              <Icon name={it.damage ? "damaged" : "idle"} tone={it.damage ? "bad" : undefined} />
+              <span class="grow">{plain(it.reason)}</span>
+              <code class="quiet">byte {number(it.offset)}</code>
+            </li>
+          ))}
+        </ul>
+      </section>
+      {all.length > 0 && (
+        <section>
+          <h2>What you can do</h2>
+          <div class="acts">
+            <button type="button" onClick={nextProblem}>
+              Go to the next
+            </button>
+            <Copy text={report} label="Copy a report for a bug" words="Copy a report" />
+          </div>
+        </section>
+      )}
+    </>
+  );
+}
+
+function Raw({ transcript }: { transcript: Transcript }) {
+  const uuid = rawMessage.value;
+  const [text, put] = useState<string | undefined>(undefined);
+  useEffect(() => {
+    put(undefined);
+    if (!uuid) return;
+    let isWanted = true;
+    raw(transcript.name, uuid).then(
+      (line) => isWanted && put(line),
+      (error: Error) => isWanted && put(error.message),
+    );
+    return () => {
+      isWanted = false;
+    };
+  }, [uuid, transcript]);
+  if (!uuid)
+    return (
+      <section>
+        <p class="quiet">“Raw” at a message shows its line here, byte by byte.</p>
+      </section>
+    );
+  let shown = text ?? "";
+  try {
+    shown = JSON.stringify(JSON.parse(shown), null, 2);
+  } catch {
+    // It is shown as it is.
+  }
+  return (
+    <section class="raw">
+      <h2>
+        <code class="cut">{uuid}</code>
+        <span class="grow" />
+        {text !== undefined && <Copy text={text} label="Copy the line as it was written" words="Copy" />}
+      </h2>
+      <pre tabIndex={0}>
+        {text === undefined ? "Reading…" : plain(shown.length > 200_000 ? `${shown.slice(0, 200_000)}…` : shown)}
+      </pre>
+    </section>
+  );
+}
+
+function Facts({ card }: { card: Card }) {
+  const { health } = card;
+  return (
+    <section>
+      <h2>Session</h2>
+      <dl class="facts">
+        <dt>Id</dt>
+        <dd class="with-copy">
+          <code class="cut" title={card.session_id}>
+            {card.session_id.slice(0, 8)}…{card.session_id.slice(-4)}
+          </code>
+          <Copy text={card.session_id} label="Copy the id" />
+        </dd>
+        <dt>Folder</dt>
+        <dd class="with-copy">
+          <code class="cut" title={card.cwd ?? undefined}>
+            {place(card.cwd) || "not said"}
+          </code>
+          {card.cwd && <Copy text={card.cwd} label="Copy the path" />}
+        </dd>
+        {card.model && (
+          <>
+            <dt>Model</dt>
+            <dd>{card.model}</dd>
+          </>
+        )}
+        {card.created_at && (
+          <>
+            <dt>Started</dt>
+            <dd>
+              <Ago at={card.created_at} />
+            </dd>
+          </>
+        )}
+        <dt>Length</dt>
+        <dd>
+          {[
+            typeof card.message_count === "number" ? count(card.message_count, "message") : "",
+            card.size ? size(card.size) : "",
+          ]
+            .filter(Boolean)
+            .join(", ") || "nothing yet"}
+        </dd>
+        <dt>Health</dt>
+        <dd class={health.status === "ok" ? undefined : "bad"}>
+          {health.status === "ok"
+            ? isChecked.value
+              ? "every line checked"
+              : "as far as is known, whole"
+            : plain(health.reason ?? health.status)}
+        </dd>
+        <dt>Resume</dt>
+        <dd class="with-copy">
+          <code class="cut">claude --resume</code>
+          <Copy
+            text={`cd ${card.cwd ?? "."} && claude --resume ${card.session_id}`}
+            label="Copy the command that resumes it in a terminal"
+          />
+        </dd>
+      </dl>
+    </section>
+  );
+}

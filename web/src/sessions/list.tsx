@@ -1,0 +1,251 @@
+/** All sessions, dense: state, what it is about, where, how long, when. */
+
+import { computed, signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { Card } from "../api/types.ts";
+import { Icon, Knot } from "../parts/icon.tsx";
+import { StateMark, TONES, WORDS } from "../parts/state_mark.tsx";
+import { Time } from "../parts/time.tsx";
+import { VirtualList } from "../parts/virtual_list.tsx";
+import { pending, wish } from "../state/attention.ts";
+import { address } from "../state/route.ts";
+import {
+  branchOf,
+  grouped,
+  isListed,
+  type Look,
+  listFailed,
+  loadSessions,
+  look,
+  matching,
+  nameOf,
+  sessions,
+  title,
+} from "../state/sessions.ts";
+import { theme, turnTheme } from "../state/settings.ts";
+import { plain } from "../text/safe.ts";
+import { firstLine, number, place, size } from "../text/words.ts";
+import { Empty } from "./empty.tsx";
+import { openNew } from "./new_session.tsx";
+import { filter, LinkState } from "./sidebar.tsx";
+
+type Row =
+  | { kind: "need"; count: number }
+  | { kind: "project"; place: string; count: number }
+  | { kind: "card"; card: Card; isNeed: boolean };
+
+const chip = signal<Look | undefined>(undefined);
+const ORDER: Look[] = ["waiting", "running", "elsewhere", "failed", "damaged", "pending"];
+
+const found = computed(() => matching(sessions.value, filter.value));
+const counts = computed(() => {
+  const all = new Map<Look, number>();
+  for (const card of found.value) all.set(look(card), (all.get(look(card)) ?? 0) + 1);
+  return all;
+});
+const shown = computed(() => (chip.value ? found.value.filter((card) => look(card) === chip.value) : found.value));
+
+const rows = computed<Row[]>(() => {
+  const all: Row[] = [];
+  const waiting = shown.value.filter((card) => card.state === "waiting");
+  if (waiting.length > 0) {
+    all.push({ kind: "need", count: waiting.length });
+    for (const card of waiting) all.push({ kind: "card", card, isNeed: true });
+  }
+  for (const { place: where, cards } of grouped(shown.value)) {
+    all.push({ kind: "project", place: where, count: cards.length });
+    for (const card of cards) if (card.state !== "waiting") all.push({ kind: "card", card, isNeed: false });
+  }
+  return all;
+});
+
+const isPhone = () => window.matchMedia("(max-width: 599px)").matches;
+const height = (row: Row): number => (row.kind === "card" && isPhone() ? 56 : 32);
+const keyOf = (row: Row): string =>
+  row.kind === "card" ? nameOf(row.card) : row.kind === "need" ? "need" : `project.${row.place}`;
+
+function about(card: Card): string {
+  const asked = pending.value.find((it) => it.shown.session_id === card.session_id);
+  if (asked) return wish(asked);
+  if (card.health.status !== "ok" && card.health.reason) return card.health.reason;
+  if (card.state === "elsewhere") return "open in a terminal";
+  if (card.parent) return "a fork";
+  return card.name
+    ? firstLine(card.first_prompt ?? "")
+    : (card.first_prompt ?? "").trim().split("\n").slice(1).join(" ").slice(0, 200);
+}
+
+function RowView({ row }: { row: Row }) {
+  if (row.kind === "need") {
+    return (
+      <h2 class="need">
+        <b>Needs attention</b> <span class="count">{row.count}</span>
+      </h2>
+    );
+  }
+  if (row.kind === "project") {
+    return (
+      <h2>
+        <b title={row.place}>{row.place ? place(row.place) : "no directory"}</b> {number(row.count)}{" "}
+        {row.count === 1 ? "session" : "sessions"}
+      </h2>
+    );
+  }
+  const { card } = row;
+  const state = look(card);
+  return (
+    <a
+      class="sess"
+      href={row.isNeed && pending.value.length ? "#attention" : address({ view: "session", session: nameOf(card) })}
+    >
+      <StateMark card={card} />
+      <span class={`st ${TONES[state] ?? ""}`}>{state === "waiting" ? "waiting" : WORDS[state].toLowerCase()}</span>
+      <span class="nm cut">
+        <b>{plain(title(card))}</b>
+        <span>{plain(about(card))}</span>
+      </span>
+      <span class="at mono cut" title={card.cwd ?? undefined}>
+        {row.isNeed ? [place(card.cwd), branchOf(card)].filter(Boolean).join(" · ") : branchOf(card)}
+      </span>
+      <span class="r n">
+        {card.message_count === null || card.message_count === undefined ? "" : number(card.message_count)}
+      </span>
+      <span class="r z">{card.size ? size(card.size) : ""}</span>
+      <Time at={card.updated_at} class="r t" />
+    </a>
+  );
+}
+
+export function List() {
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    const focus = () => field.current?.focus();
+    addEventListener("rethread-filter", focus);
+    return () => removeEventListener("rethread-filter", focus);
+  }, []);
+  const all = sessions.value.length;
+  const isEmpty = isListed.value && all === 0 && !listFailed.value;
+  return (
+    <div class="lst">
+      <header class="bar">
+        <a class="brand" href="#">
+          <Knot /> Rethread
+        </a>
+        {!isEmpty && (
+          <label class="field big">
+            <Icon name="find" />
+            <input
+              ref={field}
+              type="search"
+              placeholder="Filter by name, prompt, directory, branch"
+              aria-label="Filter sessions"
+              value={filter.value}
+              onInput={(event) => (filter.value = event.currentTarget.value)}
+            />
+            <kbd>/</kbd>
+          </label>
+        )}
+        <span class="grow" />
+        <span class="wide">
+          <LinkState />
+        </span>
+        {!isEmpty && (
+          <button type="button" class="wide" onClick={openNew}>
+            <Icon name="plus" /> New session <kbd>c</kbd>
+          </button>
+        )}
+        <button
+          type="button"
+          class="bare icon"
+          title={`Theme: ${theme.value} (t)`}
+          aria-label={`Change the theme, now ${theme.value}`}
+          onClick={turnTheme}
+        >
+          <Icon name="theme" />
+        </button>
+      </header>
+      {isEmpty ? (
+        <main class="rows-main">
+          <Empty />
+        </main>
+      ) : (
+        <main class="rows-main">
+          <h1 class="vh">Sessions</h1>
+          <div class="chips" role="group" aria-label="State">
+            <button
+              type="button"
+              class={chip.value ? "" : "here"}
+              aria-pressed={!chip.value}
+              onClick={() => (chip.value = undefined)}
+            >
+              All {number(found.value.length)}
+            </button>
+            {ORDER.filter((state) => counts.value.get(state)).map((state) => (
+              <button
+                key={state}
+                type="button"
+                class={chip.value === state ? "here" : ""}
+                aria-pressed={chip.value === state}
+                onClick={() => (chip.value = chip.value === state ? undefined : state)}
+              >
+                <Icon name={state} tone={TONES[state]} /> {state === "waiting" ? "Waiting" : WORDS[state]}{" "}
+                {number(counts.value.get(state) ?? 0)}
+              </button>
+            ))}
+            <span class="end">
+              {shown.value.length < all ? `${number(shown.value.length)} of ${number(all)}` : number(all)} · newest
+              first
+            </span>
+          </div>
+          <div class="sess head" aria-hidden="true">
+            <span />
+            <span>State</span>
+            <span>Session</span>
+            <span>Branch</span>
+            <span class="r">Messages</span>
+            <span class="r">Size</span>
+            <span class="r">Last</span>
+          </div>
+          {listFailed.value ? (
+            <div class="nothing-here" role="alert">
+              <h2>The sessions cannot be listed</h2>
+              <p>{listFailed.value.message}</p>
+              {listFailed.value.problem.hint && <p class="quiet">{listFailed.value.problem.hint}</p>}
+              <button type="button" onClick={() => void loadSessions()}>
+                Try again
+              </button>
+            </div>
+          ) : !isListed.value && all === 0 ? (
+            <div class="rows loading" aria-hidden="true">
+              {Array.from({ length: 12 }, (_, at) => (
+                <span key={at} class="bar-line" />
+              ))}
+            </div>
+          ) : shown.value.length === 0 ? (
+            <div class="nothing-here">
+              <h2>Nothing matches</h2>
+              <button
+                type="button"
+                onClick={() => {
+                  filter.value = "";
+                  chip.value = undefined;
+                }}
+              >
+                Show all {number(all)}
+              </button>
+            </div>
+          ) : (
+            <VirtualList
+              class="rows"
+              rows={rows.value}
+              height={height}
+              keyOf={keyOf}
+              render={(row) => <RowView row={row} />}
+              label="Sessions"
+            />
+          )}
+        </main>
+      )}
+    </div>
+  );
+}

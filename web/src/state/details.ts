@@ -1,0 +1,135 @@
+/** What the panel at the right shows of the session that is open. */
+
+import { signal } from "@preact/signals";
+import type { Checkpoint, Rewind } from "../api/events.ts";
+import { get, post, Refused } from "../api/keeper.ts";
+import type { ProblemItem, Problems, SubagentPage, Tree } from "../api/types.ts";
+import { can } from "./sessions.ts";
+import { isPanelOpen } from "./settings.ts";
+
+export type Tab = "changes" | "subagents" | "problems" | "raw";
+
+export const tab = signal<Tab>("changes");
+export const rawMessage = signal<string | undefined>(undefined);
+/** The panel as a sheet over the thread, where there is no room beside it. */
+export const isSheetOpen = signal(false);
+
+export const problems = signal<ProblemItem[]>([]);
+export const isChecked = signal(false);
+export const tree = signal<Tree | undefined>(undefined);
+export const checkpoints = signal<Checkpoint[]>([]);
+export const subagents = signal<SubagentPage["items"]>([]);
+
+let shown: string | undefined;
+
+/** Shows a message's line as it was written. */
+export function showRaw(uuid: string): void {
+  rawMessage.value = uuid;
+  showTab("raw");
+}
+
+export function showTab(which: Tab): void {
+  tab.value = which;
+  isPanelOpen.value = true;
+  isSheetOpen.value = true;
+}
+
+/** Reads what takes a look at the whole session: never before its messages are shown. */
+export async function loadDetails(name: string): Promise<void> {
+  if (shown !== name) {
+    shown = name;
+    [problems.value, checkpoints.value, subagents.value] = [[], [], []];
+    tree.value = undefined;
+    rawMessage.value = undefined;
+    isChecked.value = false;
+  }
+  const path = `/sessions/${encodeURIComponent(name)}`;
+  const read = async <T>(what: string, take: (answer: T) => void): Promise<void> => {
+    try {
+      const answer = await get<T>(`${path}/${what}`);
+      if (shown === name) take(answer);
+    } catch (error) {
+      // A store has no branches of Claude Code's; the thread is shown without.
+      if (!(error instanceof Refused)) throw error;
+    }
+  };
+  await read<Problems>("problems", (answer) => {
+    problems.value = answer.items;
+    isChecked.value = true;
+  });
+  await read<Tree>("tree", (answer) => {
+    tree.value = answer;
+  });
+  await read<SubagentPage>("subagents", (answer) => {
+    subagents.value = answer.items;
+  });
+  if (can("checkpoints")) {
+    await read<{ items: Checkpoint[] }>("checkpoints", (answer) => {
+      checkpoints.value = answer.items;
+    });
+  }
+}
+
+/** A rewind that is looked at, was done, or was refused. */
+export interface RewindState {
+  session: string;
+  to: string;
+  plan?: Rewind | undefined;
+  /** What to do about paths that somebody else changed. */
+  choices: Map<string, "leave" | "force">;
+  receipt?: Rewind | undefined;
+  isUndone?: boolean;
+  problem?: Refused | undefined;
+  isBusy: boolean;
+}
+
+export const rewinding = signal<RewindState | undefined>(undefined);
+
+function chosen(state: RewindState, what: "leave" | "force"): string[] {
+  return [...state.choices].filter(([, choice]) => choice === what).map(([path]) => path);
+}
+
+async function step(state: RewindState, act: () => Promise<Partial<RewindState>>): Promise<void> {
+  rewinding.value = { ...state, isBusy: true, problem: undefined };
+  try {
+    rewinding.value = { ...rewinding.value, ...(await act()), isBusy: false };
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    rewinding.value = { ...rewinding.value, problem: error, isBusy: false };
+  }
+}
+
+/** Asks what going back to before a message would change. Nothing changes yet. */
+export function preview(session: string, to: string, choices = new Map<string, "leave" | "force">()): Promise<void> {
+  const state: RewindState = {
+    session,
+    to,
+    choices,
+    isBusy: true,
+    plan: rewinding.value?.to === to ? rewinding.value.plan : undefined,
+  };
+  return step(state, async () => {
+    const body = { to, dry_run: true, leave: chosen(state, "leave"), force: chosen(state, "force") };
+    return { plan: await post<Rewind>(`/sessions/${encodeURIComponent(session)}/rewind`, body) };
+  });
+}
+
+/** Does what was looked at, and nothing else: the keeper compares. */
+export function rewind(state: RewindState): Promise<void> {
+  return step(state, async () => {
+    const body = {
+      to: state.to,
+      expect_digest: state.plan?.digest,
+      leave: chosen(state, "leave"),
+      force: chosen(state, "force"),
+    };
+    return { receipt: await post<Rewind>(`/sessions/${encodeURIComponent(state.session)}/rewind`, body) };
+  });
+}
+
+export function undoRewind(state: RewindState): Promise<void> {
+  return step(state, async () => {
+    await post(state.receipt?.undo ?? "");
+    return { isUndone: true };
+  });
+}

@@ -1,0 +1,165 @@
+/** All sessions that the keeper knows, kept up to date. */
+
+import { computed, signal } from "@preact/signals";
+import type { Frame } from "../api/events.ts";
+import { get, Refused } from "../api/keeper.ts";
+import type { Card, Info, SessionPage, SessionState } from "../api/types.ts";
+import { setHome } from "../text/words.ts";
+
+/** How a list shows a session: its state, unless it is damaged and does nothing. */
+export type Look = SessionState | "damaged";
+
+const known = new Map<string, Card>();
+const version = signal(0);
+
+export const isListed = signal(false);
+export const listFailed = signal<Refused | undefined>(undefined);
+export const info = signal<Info | undefined>(undefined);
+
+/** What a session is called in addresses: its id, with its home where that is not the usual one. */
+export const nameOf = (card: Card): string => (card.home === "stored" ? `stored:${card.session_id}` : card.session_id);
+
+export function look(card: Card): Look {
+  const isQuiet = card.state === "idle" || card.state === "failed";
+  return card.health.status !== "ok" && isQuiet ? "damaged" : card.state;
+}
+
+/** The branch that a session is on; none outside of a repository. */
+export const branchOf = (card: Card | undefined): string | undefined =>
+  card?.git_branch && card.git_branch !== "HEAD" ? card.git_branch : undefined;
+
+/** What to call a session. */
+export function title(card: Card): string {
+  return card.name?.trim() || card.first_prompt?.trim().split("\n", 1)[0] || `Session ${card.session_id.slice(0, 8)}`;
+}
+
+/** Every session that is not put away, the newest first. */
+export const sessions = computed<Card[]>(() => {
+  version.value;
+  const all = [...known.values()].filter((card) => !card.archived);
+  // Times of one keeper are all written in the same way.
+  return all.sort((one, other) => (one.updated_at < other.updated_at ? 1 : one.updated_at > other.updated_at ? -1 : 0));
+});
+
+export interface Project {
+  place: string;
+  cards: Card[];
+}
+
+/** The same, by repository or directory, the one that was used last first. */
+export const projects = computed<Project[]>(() => grouped(sessions.value));
+
+export function grouped(cards: Card[]): Project[] {
+  const groups = new Map<string, Card[]>();
+  for (const card of cards) {
+    const place = card.project ?? card.cwd ?? "";
+    const group = groups.get(place);
+    if (group) group.push(card);
+    else groups.set(place, [card]);
+  }
+  return [...groups].map(([place, cards]) => ({ place, cards }));
+}
+
+/** Those with all words of a text in what can be read of them. */
+export function matching(cards: Card[], text: string): Card[] {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0) return cards;
+  return cards.filter((card) => {
+    const whole = [card.name, card.first_prompt, card.cwd, card.git_branch, card.session_id, look(card), ...card.tags]
+      .filter(Boolean)
+      .join("\n")
+      .toLowerCase();
+    return words.every((word) => whole.includes(word));
+  });
+}
+
+/** A session by what addresses call it. */
+export function cardOf(name: string): Card | undefined {
+  version.value;
+  return known.get(name);
+}
+
+let pending: number | undefined;
+
+/** Many things may happen at once; a list of thousands need not show each of them. */
+function changed(): void {
+  pending ??= window.setTimeout(
+    () => {
+      pending = undefined;
+      version.value++;
+    },
+    known.size > 2000 ? 250 : 16,
+  );
+}
+
+export function put(card: Card): void {
+  known.set(nameOf(card), card);
+  changed();
+}
+
+export function remove(name: string): Card | undefined {
+  const card = known.get(name);
+  if (known.delete(name)) changed();
+  return card;
+}
+
+/** Reads the whole list, page by page; the first one shows at once. */
+export async function loadSessions(): Promise<void> {
+  const seen = new Set<string>();
+  try {
+    let cursor = "";
+    do {
+      const page = await get<SessionPage>(`/sessions?limit=500${cursor}`);
+      for (const card of page.items) {
+        seen.add(nameOf(card));
+        known.set(nameOf(card), card);
+      }
+      cursor = page.next ? `&cursor=${encodeURIComponent(page.next)}` : "";
+      version.value++;
+    } while (cursor);
+    for (const name of known.keys()) if (!seen.has(name)) known.delete(name);
+    version.value++;
+    listFailed.value = undefined;
+  } catch (error) {
+    if (error instanceof Refused) listFailed.value = error;
+  }
+  isListed.value = true;
+}
+
+export async function loadInfo(): Promise<void> {
+  try {
+    info.value = await get<Info>("/info");
+    setHome(info.value.claude_folder);
+  } catch {
+    // The list says what is wrong.
+  }
+}
+
+/** Returns whether this keeper can do something. */
+export const can = (feature: string): boolean => info.value?.features.includes(feature) ?? false;
+
+/** Takes an event of the list. */
+export function hearOfSessions(frame: Frame): void {
+  const data = frame.data as Card & {
+    home?: Card["home"];
+    session_id?: string;
+    state?: SessionState;
+    health?: Card["health"];
+  };
+  switch (frame.type) {
+    case "session.created":
+    case "session.updated":
+      put(data);
+      return;
+    case "session.removed":
+      remove(data.home === "stored" ? `stored:${data.session_id}` : String(data.session_id));
+      return;
+    case "session.state":
+    case "health.changed": {
+      const card = known.get(String(data.session_id));
+      if (!card) return;
+      put({ ...card, ...(data.state ? { state: data.state } : {}), ...(data.health ? { health: data.health } : {}) });
+      return;
+    }
+  }
+}

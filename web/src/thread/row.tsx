@@ -1,0 +1,365 @@
+/** One thing on the thread. */
+
+import { useState } from "preact/hooks";
+import type { Card } from "../api/types.ts";
+import { Copy } from "../parts/copy.tsx";
+import { Icon, Knot } from "../parts/icon.tsx";
+import { Time } from "../parts/time.tsx";
+import { byCall } from "../state/attention.ts";
+import { now } from "../state/clock.ts";
+import { preview, showRaw, showTab } from "../state/details.ts";
+import { can } from "../state/sessions.ts";
+import type { Transcript } from "../state/transcript.ts";
+import { Markdown } from "../text/markdown.tsx";
+import { plain } from "../text/safe.ts";
+import { count, dayName, exact, number, shortened, size, timeOfDay } from "../text/words.ts";
+import { Branch } from "./branch.tsx";
+import type { Point, Row } from "./rows.ts";
+import { Strand } from "./strand.tsx";
+import { current } from "./thread.tsx";
+import { Output, openness, Tool } from "./tool.tsx";
+
+interface RowProps {
+  row: Row;
+  transcript: Transcript;
+  card: Card | undefined;
+  isRunning: boolean;
+}
+
+/** Longer texts are cut until somebody wants them: laying them out takes longer than a frame. */
+const LONG = 24_000;
+
+export function RowView({ row, transcript, card, isRunning }: RowProps) {
+  const place = current.value === row.number ? " current" : "";
+  const about = { "data-number": row.number, "data-uuid": row.item.uuid ?? undefined };
+  switch (row.kind) {
+    case "day":
+      return (
+        <div class="day" title={exact(row.at)}>
+          {dayName(row.at, now.value)}
+        </div>
+      );
+    case "prompt":
+      return (
+        <article class={`row prompt${place}`} {...about} aria-label="Prompt">
+          <Time at={row.item.timestamp} />
+          <span class="bead" />
+          <div class="said">
+            <div class="words">
+              <Long text={row.text} isPlain />
+              {row.pictures.map((source, at) => (
+                <img key={at} src={source} alt="Sent with the prompt" />
+              ))}
+            </div>
+            <small>{row.ordinal ? `prompt ${row.ordinal}` : ""}</small>
+            <Actions uuid={row.item.uuid} text={row.text} />
+          </div>
+        </article>
+      );
+    case "prose":
+      return (
+        <div class={`row prose${place}`} {...about}>
+          <div class="prose-text">
+            <Long text={row.text} />
+          </div>
+          <Actions uuid={row.item.uuid} text={row.text} />
+        </div>
+      );
+    case "thinking":
+      return <Thinking row={row} place={place} about={about} />;
+    case "tool": {
+      const result = transcript.result(row.call.id);
+      const asked = byCall.value.get(row.call.id);
+      const isFailed = !!result?.isError;
+      const isOpen = openness(row.call.id, isRunning && !result).value || isFailed;
+      // While somebody is asked about it, the question stands at the end of the thread.
+      if (asked?.state === "pending" && !result) return null;
+      return (
+        <div class={`row tool${isOpen ? " open" : ""}${isFailed ? " failed" : ""}${place}`} {...about}>
+          {isFailed && <Cross />}
+          <Tool
+            call={row.call}
+            result={result}
+            directory={card?.cwd}
+            uuid={row.item.uuid}
+            startedAt={row.item.timestamp}
+            isRunning={isRunning}
+          />
+        </div>
+      );
+    }
+    case "strand":
+      return (
+        <div class={`row sub${place}`} {...about}>
+          <Strand
+            call={row.call}
+            result={transcript.result(row.call.id)}
+            transcript={transcript}
+            card={card}
+            isRunning={isRunning}
+            item={row.item}
+          />
+        </div>
+      );
+    case "picture":
+      return (
+        <div class={`row prose${place}`} {...about}>
+          <img src={row.source} alt="In the conversation" />
+        </div>
+      );
+    case "other":
+      return (
+        <div class={`row tool${place}`} {...about}>
+          <Folded sign="tool" words={row.name} text={row.json} id={row.key} />
+        </div>
+      );
+    case "orphan":
+      return (
+        <div class={`row tool${place}`} {...about}>
+          <Folded sign="terminal" words="the result of a call that is not here" text={row.text} id={row.key} />
+        </div>
+      );
+    case "marker":
+      return <Marker row={row} place={place} about={about} />;
+    case "fray":
+      return <Fray row={row} />;
+    case "knot":
+      return <KnotRow point={row.point} transcript={transcript} />;
+    case "branch":
+      return (
+        <Branch
+          leaf={row.leaf}
+          messages={row.messages}
+          from={row.item.uuid ?? ""}
+          transcript={transcript}
+          card={card}
+        />
+      );
+  }
+}
+
+function Cross() {
+  return (
+    <svg class="mark" viewBox="0 0 16 16" aria-hidden="true">
+      <path d="m4 4 8 8m0-8-8 8" />
+    </svg>
+  );
+}
+
+/** A text, or its beginning and the rest of it on demand. */
+function Long({ text, isPlain = false }: { text: string; isPlain?: boolean }) {
+  const [all, showAll] = useState(false);
+  const shown = all || text.length <= LONG ? text : text.slice(0, LONG);
+  return (
+    <>
+      {isPlain && !/[`*_#[|-]/.test(shown) ? <p class="as-typed">{plain(shown)}</p> : <Markdown text={shown} />}
+      {shown.length < text.length && (
+        <button type="button" class="text" onClick={() => showAll(true)}>
+          {number(text.length - shown.length)} more characters
+        </button>
+      )}
+    </>
+  );
+}
+
+/** What can be done with a message: there on hover and focus. */
+function Actions({ uuid, text }: { uuid: string | null | undefined; text: string }) {
+  if (!uuid) return null;
+  const link = `${location.pathname}${location.hash.split("&")[0]}&msg=${uuid}`;
+  return (
+    <span class="actions">
+      <Copy text={text} label="Copy the text" words="Copy" />
+      <Copy text={location.origin + link} label="Copy a link to this message" words="Link" />
+      <button type="button" class="bare" title="The line as it was written" onClick={() => showRaw(uuid)}>
+        Raw
+      </button>
+    </span>
+  );
+}
+
+function Folded({
+  sign,
+  words,
+  text,
+  id,
+}: {
+  sign: "tool" | "terminal" | "think" | "read";
+  words: string;
+  text: string;
+  id: string;
+}) {
+  const isOpen = openness(id, false);
+  return (
+    <div class={isOpen.value ? "card" : undefined}>
+      <button type="button" class="call" aria-expanded={isOpen.value} onClick={() => (isOpen.value = !isOpen.value)}>
+        <Icon name={sign} />
+        <span class="cut">{words}</span>
+      </button>
+      {isOpen.value && <Output text={text} isError={false} />}
+    </div>
+  );
+}
+
+function Thinking({ row, place, about }: { row: Row & { kind: "thinking" }; place: string; about: object }) {
+  const isOpen = openness(row.key, false);
+  const words = row.text.trim();
+  if (!words) {
+    return (
+      <div class={`row tool${place}`} {...about}>
+        <span class="call still">
+          <Icon name="think" />
+          <span class="cut">thought</span>
+        </span>
+      </div>
+    );
+  }
+  return (
+    <div class={`row tool${isOpen.value ? " opened" : ""}${place}`} {...about}>
+      <button type="button" class="call" aria-expanded={isOpen.value} onClick={() => (isOpen.value = !isOpen.value)}>
+        <Icon name="think" />
+        <span class="cut">{isOpen.value ? "thought" : `thought: ${plain(words.split("\n", 1)[0] ?? "")}`}</span>
+      </button>
+      {isOpen.value && (
+        <div class="thought prose-text">
+          <Markdown text={words} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Marker({ row, place, about }: { row: Row & { kind: "marker" }; place: string; about: object }) {
+  const isOpen = openness(row.key, false);
+  if (row.what === "error") {
+    return (
+      <div class={`row tool open failed${place}`} {...about}>
+        <Cross />
+        <div class="card failed">
+          <p class="refused">{plain(row.words)}</p>
+        </div>
+      </div>
+    );
+  }
+  return (
+    <div class={`row marker ${row.what}${place}`} {...about}>
+      <span class="notch" aria-hidden="true" />
+      {row.text ? (
+        <button
+          type="button"
+          class="text quiet"
+          aria-expanded={isOpen.value}
+          onClick={() => (isOpen.value = !isOpen.value)}
+        >
+          {plain(row.words)}
+        </button>
+      ) : row.what === "command" ? (
+        <code>{plain(row.words)}</code>
+      ) : (
+        <span>{plain(row.words)}</span>
+      )}
+      {row.what === "compacted" && <span class="quiet"> · what came before reaches the model as a summary</span>}
+      {isOpen.value && (
+        <div class="thought prose-text">
+          <Markdown text={row.text.slice(0, LONG)} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+const UP = (
+  <svg class="up" viewBox="0 0 24 40" aria-hidden="true">
+    <path d="M12 0v9" />
+    <path
+      class="thin"
+      d="M11.500 8c.5 9-3 11-6 15M12 8c-.5 10-2 14-1.500 26M12 8c1 9 3.500 12 3 21M12.500 8c.5 5 3 8 7 9.500"
+    />
+  </svg>
+);
+const DOWN = (
+  <svg class="down" viewBox="0 0 24 40" aria-hidden="true">
+    <path d="M12 40V30" />
+    <path
+      class="thin"
+      d="M11.500 31c0-7-2-9-5.500-12M12 31c.5-9-.5-15-2.500-22M12 31c0-8 2-12 2-19M12.500 31c0-5 3-7 5-12"
+    />
+  </svg>
+);
+
+/** A place where the file cannot be read: both sides stay. */
+export function Fray({
+  row,
+}: {
+  row: { problem: { offset: number; length: number; reason: string; kind: string }; isEnd: boolean };
+}) {
+  const { problem, isEnd } = row;
+  const at = number(problem.offset);
+  return (
+    <div class={isEnd ? "row fray" : "row fray gap"} data-problem={problem.offset}>
+      {UP}
+      <div class="card">
+        <p>
+          {isEnd && problem.kind.includes("torn")
+            ? `The file ends in the middle of a line (byte ${at}). The program stopped while writing it.`
+            : `This part of the session file is damaged (byte ${at}). Everything else is shown.`}
+        </p>
+        <footer>
+          <span class="grow">
+            {plain(problem.reason)} · {size(problem.length)}
+          </span>
+          <Copy text={String(problem.offset)} label="Copy the place in the file" words="Copy offset" />
+        </footer>
+      </div>
+      {!isEnd && DOWN}
+    </div>
+  );
+}
+
+/** A checkpoint: what it holds on hover or focus, and the way back. */
+function KnotRow({ point, transcript }: { point: Point; transcript: Transcript }) {
+  const [isShown, show] = useState(false);
+  const goBack = () => {
+    show(false);
+    void preview(transcript.name, point.message);
+    showTab("changes");
+  };
+  return (
+    <div class={isShown ? "row knot on" : "row knot"} onMouseLeave={() => show(false)}>
+      <button
+        type="button"
+        class="knot-button"
+        aria-expanded={isShown}
+        aria-label={`Checkpoint before this prompt, ${count(point.files.length, "file")}`}
+        onMouseEnter={() => show(true)}
+        onClick={() => show(!isShown)}
+      >
+        <Knot />
+      </button>
+      <span>
+        <b>Checkpoint</b> before this prompt · {count(point.files.length, "file")}
+      </span>
+      {isShown && (
+        <div class="pop">
+          <header>
+            <b>Before this prompt</b> <span class="quiet">· {timeOfDay(point.at)}</span>
+          </header>
+          <ul>
+            {point.files.slice(0, 8).map((path) => (
+              <li key={path}>
+                <code class="grow cut" title={path}>
+                  {shortened(path, 44)}
+                </code>
+              </li>
+            ))}
+            {point.files.length > 8 && <li class="quiet">{count(point.files.length - 8, "more file")}</li>}
+          </ul>
+          <footer>
+            <button type="button" onClick={goBack} disabled={!can("checkpoints")}>
+              Rewind to here
+            </button>
+          </footer>
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,165 @@
+/** Messages as the rows of the thread. */
+
+import type { Checkpoint } from "../api/events.ts";
+import type { Item, ProblemItem, Tree } from "../api/types.ts";
+import { type Block, blocks, type ToolUse, textOf } from "./blocks.ts";
+
+/** Something that hangs on the thread. */
+export type Row = { key: string; number: number; item: Item } & (
+  | { kind: "day"; at: string }
+  | { kind: "prompt"; text: string; pictures: string[]; ordinal?: number | undefined }
+  | { kind: "prose"; text: string }
+  | { kind: "thinking"; text: string }
+  | { kind: "picture"; source: string }
+  | { kind: "tool"; call: ToolUse }
+  | { kind: "strand"; call: ToolUse }
+  | { kind: "other"; name: string; json: string }
+  | { kind: "marker"; what: "compacted" | "interrupted" | "command" | "note" | "error"; words: string; text: string }
+  | { kind: "orphan"; text: string; isError: boolean }
+  | { kind: "fray"; problem: ProblemItem; isEnd: boolean }
+  | { kind: "knot"; point: Point }
+  | { kind: "branch"; leaf: string; messages: number }
+);
+
+/** A moment before a prompt to which files can be taken back. */
+export interface Point {
+  message: string;
+  at: string;
+  files: string[];
+}
+
+/** What the rows of a page depend on beside its messages. */
+export interface Around {
+  problems: ProblemItem[];
+  points: Map<string, Point>;
+  branches: Tree["branches"];
+  isResultKnown(call: string): boolean;
+  previous(number: number): Item | undefined;
+  ordinal(number: number): number | undefined;
+}
+
+const INTERRUPTED = /^\[Request interrupted by user/;
+const COMMAND = /<command-name>([^<]*)<\/command-name>/;
+const COMMAND_ARGUMENTS = /<command-args>([^<]*)<\/command-args>/;
+const COMMAND_OUTPUT = /^<local-command-(?:stdout|stderr|caveat)>/;
+
+/** Returns whether a call begins a subagent. */
+export const isStrand = (call: ToolUse): boolean => call.name === "Task" || call.name === "Agent";
+
+/** The moments before prompts, from what was captured in their turns. */
+export function points(checkpoints: Checkpoint[]): Map<string, Point> {
+  const all = new Map<string, Point>();
+  for (const checkpoint of checkpoints) {
+    const paths = (checkpoint.changes ?? []).map((change) => change.path);
+    if (!checkpoint.message || paths.length === 0 || !["before", "after", "tree"].includes(checkpoint.what)) continue;
+    const known = all.get(checkpoint.message);
+    if (known) known.files = [...new Set([...known.files, ...paths])];
+    else
+      all.set(checkpoint.message, {
+        message: checkpoint.message,
+        at: checkpoint.created_at,
+        files: [...new Set(paths)],
+      });
+  }
+  return all;
+}
+
+function dayOf(at: string | null | undefined): string {
+  return at ? new Date(at).toDateString() : "";
+}
+
+/** The rows of some messages. */
+export function rowsOf(messages: { number: number; item: Item }[], around: Around): Row[] {
+  const rows: Row[] = [];
+  for (const { number, item } of messages) {
+    const before = around.previous(number);
+    const id = item.uuid ?? String(number);
+    const add = (key: string, row: object) => rows.push({ key: `${id}.${key}`, number, item, ...row } as Row);
+    for (const problem of between(around.problems, before, item)) {
+      add(`fray.${problem.offset}`, { kind: "fray", problem, isEnd: false });
+    }
+    if (item.timestamp && dayOf(item.timestamp) !== dayOf(before?.timestamp))
+      add("day", { kind: "day", at: item.timestamp });
+    const point = item.uuid ? around.points.get(item.uuid) : undefined;
+    if (point) add("knot", { kind: "knot", point });
+    messageRows(item, number, add, around);
+    for (const branch of around.branches) {
+      if (!branch.active && branch.leaf && branch.leaves_at === item.uuid) {
+        add(`branch.${branch.leaf}`, { kind: "branch", leaf: branch.leaf, messages: branch.messages });
+      }
+    }
+  }
+  return rows;
+}
+
+/** The damaged places between two messages. */
+export function between(problems: ProblemItem[], before: Item | undefined, item: Item | undefined): ProblemItem[] {
+  const from = before?.offset ?? -1;
+  const to = item ? item.offset : Number.POSITIVE_INFINITY;
+  if (to === null || to === undefined) return [];
+  return problems.filter((problem) => problem.damage && problem.offset > from && problem.offset < to);
+}
+
+function messageRows(item: Item, number: number, add: (key: string, row: object) => void, around: Around): void {
+  if (item.kind === "summary") {
+    add("summary", {
+      kind: "marker",
+      what: "compacted",
+      words: "The conversation was compacted here",
+      text: textOf(item),
+    });
+    return;
+  }
+  if (item.kind === "synthetic" || item.kind === "system") {
+    const text = textOf(item);
+    if (INTERRUPTED.test(text)) add("note", { kind: "marker", what: "interrupted", words: "Interrupted", text: "" });
+    else if (item.role === "assistant") add("note", { kind: "marker", what: "error", words: text, text: "" });
+    else if (text) add("note", { kind: "marker", what: "note", words: "Note from Claude Code", text });
+    return;
+  }
+  const all = blocks(item);
+  if (item.kind === "prompt") {
+    const text = textOf(item);
+    const command = text.match(COMMAND);
+    if (INTERRUPTED.test(text)) add("note", { kind: "marker", what: "interrupted", words: "Interrupted", text: "" });
+    else if (command) {
+      const words = [command[1], text.match(COMMAND_ARGUMENTS)?.[1]].filter(Boolean).join(" ");
+      add("note", { kind: "marker", what: "command", words, text: "" });
+    } else if (COMMAND_OUTPUT.test(text)) {
+      const output = text.replace(/<\/?local-command-\w+>/g, "").trim();
+      if (output) add("note", { kind: "marker", what: "note", words: "Output of the command", text: output });
+    } else {
+      const pictures = all.flatMap((block) => (block.type === "picture" ? [block.source] : []));
+      add("prompt", { kind: "prompt", text, pictures, ordinal: around.ordinal(number) });
+    }
+    return;
+  }
+  all.forEach((block, at) => {
+    blockRow(block, String(at), add, around);
+  });
+}
+
+function blockRow(block: Block, key: string, add: (key: string, row: object) => void, around: Around): void {
+  switch (block.type) {
+    case "text":
+      if (INTERRUPTED.test(block.text))
+        add(key, { kind: "marker", what: "interrupted", words: "Interrupted", text: "" });
+      else if (block.text.trim()) add(key, { kind: "prose", text: block.text });
+      return;
+    case "thinking":
+      add(key, { kind: "thinking", text: block.text });
+      return;
+    case "tool_use":
+      add(block.id || key, { kind: isStrand(block) ? "strand" : "tool", call: block });
+      return;
+    case "tool_result":
+      if (!around.isResultKnown(block.tool_use_id))
+        add(key, { kind: "orphan", text: block.text, isError: block.isError });
+      return;
+    case "picture":
+      add(key, { kind: "picture", source: block.source });
+      return;
+    case "other":
+      add(key, { kind: "other", name: block.name, json: block.json });
+  }
+}
