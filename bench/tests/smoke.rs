@@ -53,6 +53,27 @@ fn a_quick_run_of_checkpoints_gives_every_row() {
 }
 
 #[test]
+fn a_quick_run_of_the_keeper_gives_every_row() {
+    if rethread_testkit::Sdk::find().is_none() || rethread_testkit::package("ws").is_none() {
+        return rethread_testkit::cannot("the official SDK or ws cannot be installed");
+    }
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--locked", "--quiet", "-p", "rethread"])
+        .status()
+        .unwrap();
+    assert!(built.success());
+    let program = Path::new(env!("CARGO_BIN_EXE_rethread-bench"));
+    let run = Command::new(program).args(["keeper", "--quick"]).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let file = program.ancestors().nth(2).unwrap().join("bench/keeper.quick.json");
+    let rows = std::fs::read_to_string(file).unwrap();
+    let rows: Vec<Value> = rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+    let judged =
+        rows.iter().flat_map(|row| row["peers"].as_array().unwrap()).filter(|peer| peer["bar"].is_object());
+    assert_eq!((rows.len(), judged.count()), (9, 9));
+}
+
+#[test]
 fn a_quick_run_of_the_driver_gives_every_row() {
     if rethread_testkit::Program::find().is_none() || rethread_testkit::PythonSdk::find().is_none() {
         return rethread_testkit::cannot("Claude Code or the official SDK cannot be installed");
@@ -69,5 +90,8 @@ fn an_unknown_area_is_named_with_those_there_are() {
     let run = Command::new(env!("CARGO_BIN_EXE_rethread-bench")).arg("stroe").output().unwrap();
     assert!(!run.status.success());
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert_eq!(said, "error: there is no area stroe; there is: store, checkpoint, transcripts, claude\n");
+    assert_eq!(
+        said,
+        "error: there is no area stroe; there is: store, checkpoint, transcripts, claude, keeper\n"
+    );
 }

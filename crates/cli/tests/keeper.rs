@@ -217,6 +217,16 @@ fn a_terminal_sends_watches_and_interrupts() {
     assert!(code == 0 && out.contains("\"create\""), "{out}");
 }
 
+/// A process that ends with its test, however that ends.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
 #[test]
 fn a_demo_edits_files_asks_and_can_be_taken_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -227,7 +237,8 @@ fn a_demo_edits_files_asks_and_can_be_taken_back() {
         command
     };
     let mut serve = command(folder.path(), &["serve", "--demo", "--listen", "127.0.0.1:0"]);
-    let mut child = serve.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = Ended(serve.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let child = &mut child.0;
     let (mut ready, mut told) = (String::new(), String::new());
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
     assert!(ready.starts_with("The demo is ready"), "{ready}");
