@@ -241,3 +241,23 @@ export function flaky(desk: Desk, session = id()): Conversation {
     );
   return talk;
 }
+
+/** A session of fifty megabytes. */
+export function long(desk: Desk, session = id()): Conversation {
+  const talk = new Conversation(session, desk.project);
+  const output = Array.from({ length: 80 }, (_, at) => `line ${at} of some output that a tool wrote, as tools do`).join(
+    "\n",
+  );
+  for (let at = 0; talk.lines.length < 20_000; at++) {
+    talk.prompt(`Question ${at}: what about **this** and \`that\`?`);
+    const words = "A sentence that says something, and then another one. ".repeat(8);
+    talk.says(`Answer ${at}. ${words}\n\n- one\n- two\n\n\`\`\`rust\nfn main() {}\n\`\`\``);
+    talk.tool("Bash", { command: `cargo test ${at}` }, output + output + output);
+    talk.tool(
+      "Edit",
+      { file_path: `${desk.project}/src/lib.rs`, old_string: output.slice(0, 400), new_string: output.slice(0, 420) },
+      "ok",
+    );
+  }
+  return talk.says("the large end");
+}

@@ -28,7 +28,7 @@ export function chromiumPath(): string | undefined {
 
 export class Desk {
   readonly folder = mkdtempSync(join(tmpdir(), "rethread-web-"));
-  readonly claude = join(this.folder, "claude");
+  readonly claude = join(this.folder, ".claude");
   readonly project = join(this.folder, "api");
   readonly home = join(this.folder, "home");
   private keeper: ChildProcess | undefined;
@@ -213,4 +213,23 @@ export function withAgent(desk: Desk, url: string): boolean {
     CLAUDE_CODE_MAX_RETRIES: "1",
   };
   return true;
+}
+
+/** Scrolls a thread from its end to its beginning, two screens a frame; returns the tasks that held up the page. */
+export function scrollToTop(page: Page): Promise<number[]> {
+  return page.evaluate(async () => {
+    const long: number[] = [];
+    new PerformanceObserver((list) => long.push(...list.getEntries().map((it) => Math.round(it.duration)))).observe({
+      type: "longtask",
+    });
+    const scroller = document.querySelector(".scroll");
+    if (!scroller) throw new Error("no thread");
+    const frame = () => new Promise((then) => requestAnimationFrame(then));
+    for (let frames = 0; scroller.scrollTop > 0 && frames < 5000; frames++) {
+      scroller.scrollTop -= scroller.clientHeight * 2;
+      await frame();
+    }
+    for (let frames = 0; frames < 30; frames++) await frame();
+    return long;
+  });
 }

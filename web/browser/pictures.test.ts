@@ -4,7 +4,7 @@ import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Conversation, flaky, id } from "./conversation.ts";
-import { closeBrowser, DESKTOP, Desk, PHONE, show, tab } from "./kit.ts";
+import { closeBrowser, DESKTOP, Desk, PHONE, show, tab, withAgent } from "./kit.ts";
 
 const folder = resolve(import.meta.dirname, "../../target/web");
 const desk = new Desk();
@@ -52,7 +52,9 @@ beforeAll(async () => {
   const rest = new Conversation(damaged, desk.project, { branch: "axum-08", minutesAgo: 1400 });
   for (let at = 0; at < 5; at++) rest.add("system", {});
   rest.lines.length = 0;
-  rest.from(talk.lastUuid).tool("Bash", { command: "cargo test --workspace" }, "212 passed", { seconds: 86 });
+  rest
+    .from(talk.lastUuid)
+    .tool("Bash", { command: "cargo test --workspace" }, "212 passed", { seconds: 86, id: "toolu_rest" });
   rest
     .prompt("Good. Now the middleware: `from_fn_with_state` first, then the tower layers.")
     .says("I’ll start with `auth.rs`, the only one that reads the body.");
@@ -64,6 +66,7 @@ beforeAll(async () => {
     path,
     '{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"The layer order matters here: tracing has to wrap auth, because a rejected request sh',
   );
+  withAgent(desk, "http://127.0.0.1:9");
   await desk.start();
 });
 
@@ -84,6 +87,7 @@ for (const theme of ["light", "dark"] as const) {
     await take("thread-end");
     await page.keyboard.press("g");
     await page.getByText("I’ll try to reproduce it first").waitFor();
+    await page.mouse.move(700, 5);
     await take("thread");
     await page.getByText("edited src/retry.rs").click();
     await page.locator(".diff").first().scrollIntoViewIfNeeded();

@@ -6,7 +6,7 @@ import openapi, { astToString } from "openapi-typescript";
 const description = JSON.parse(readFileSync("openapi.json", "utf8"));
 const present = astToString(await openapi(description, { alphabetize: true }));
 const written = readFileSync("src/api/schema.d.ts", "utf8");
-if (!written.endsWith(present.trimEnd() + "\n") && !written.includes(present.trim())) {
+if (!written.endsWith(`${present.trimEnd()}\n`) && !written.includes(present.trim())) {
   console.error("src/api/schema.d.ts is old: npm run types");
   process.exit(1);
 }

@@ -133,6 +133,7 @@ export class Stream {
       case "welcome":
         this.pause = PAUSE;
         if (word.heartbeat_seconds) this.silence = word.heartbeat_seconds * 2500;
+        this.alive();
         this.link.value = { state: "open" };
         return;
       case "heartbeat":

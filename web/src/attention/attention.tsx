@@ -1,9 +1,10 @@
 /** Everything that waits for a person, across sessions: one at a time, the others beside it. */
 
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Attention } from "../api/events.ts";
-import { post } from "../api/keeper.ts";
+import { get, post } from "../api/keeper.ts";
+import type { Item, Page } from "../api/types.ts";
 import { Icon } from "../parts/icon.tsx";
 import { Time } from "../parts/time.tsx";
 import { askForNotifications, decided, lost, pending, requestOf, who } from "../state/attention.ts";
@@ -12,6 +13,7 @@ import { can, cardOf, title } from "../state/sessions.ts";
 import { wantsNotifications } from "../state/settings.ts";
 import { plain } from "../text/safe.ts";
 import { firstLine, shortened } from "../text/words.ts";
+import { textOf } from "../thread/blocks.ts";
 import { words } from "../thread/tool_words.ts";
 import { OUTCOMES, Request } from "./request.tsx";
 
@@ -83,18 +85,7 @@ export function AttentionView() {
           <div class="thread">
             {shown ? (
               <>
-                <p class="row from">
-                  <a
-                    class="link"
-                    href={address({
-                      view: "session",
-                      session: shown.shown.session_id,
-                      message: shown.message ?? undefined,
-                    })}
-                  >
-                    {session(shown)}
-                  </a>
-                </p>
+                <Context key={shown.shown.id} attention={shown} />
                 <Request key={shown.shown.id} attention={shown} takesFocus />
               </>
             ) : (
@@ -104,10 +95,50 @@ export function AttentionView() {
         </div>
       </main>
       <aside class="queue" aria-label="Requests">
+        {all.length + lost.value.length + decided.value.length <= 1 && (
+          <p class="quiet none">Nothing else is waiting, and nothing was decided yet.</p>
+        )}
         <Group name="Also waiting" items={all.filter((it) => it !== shown)} />
         <Group name="Lost" items={lost.value.slice(0, 20)} />
         <Group name="Decided" items={decided.value.slice(0, 50)} />
       </aside>
+    </>
+  );
+}
+
+/** The prompt that led to a request, on the same thread. */
+function Context({ attention }: { attention: Attention }) {
+  const [prompt, put] = useState<Item | undefined>(undefined);
+  const { session_id: id } = attention.shown;
+  const { message } = attention;
+  useEffect(() => {
+    if (!message) return;
+    const query = `around=${encodeURIComponent(message)}&limit=1`;
+    let isWanted = true;
+    get<Page>(`/sessions/${encodeURIComponent(id)}/messages?${query}`).then(
+      (page) => isWanted && put(page.items.find((item) => item.uuid === message)),
+      () => {},
+    );
+    return () => {
+      isWanted = false;
+    };
+  }, [id, message]);
+  return (
+    <>
+      <p class="row from">
+        <a class="link" href={address({ view: "session", session: id, message: message ?? undefined })}>
+          {plain(session(attention))}
+        </a>
+      </p>
+      {prompt && (
+        <article class="row prompt" aria-label="Prompt">
+          <Time at={prompt.timestamp} />
+          <span class="bead" />
+          <div class="said">
+            <p class="words as-typed">{plain(textOf(prompt)).slice(0, 2000)}</p>
+          </div>
+        </article>
+      )}
     </>
   );
 }

@@ -33,7 +33,8 @@ export function Empty() {
           </button>
         )}
         <span class="command">
-          <code>rethread demo</code> <Copy text="rethread demo" label="Copy the command that shows the demo" />
+          <code>rethread serve --demo</code>{" "}
+          <Copy text="rethread serve --demo" label="Copy the command that shows the demo" />
         </span>
         <span class="quiet">shows the demo</span>
       </div>

@@ -52,9 +52,9 @@ const rows = computed<Row[]>(() => {
     all.push({ kind: "need", count: waiting.length });
     for (const card of waiting) all.push({ kind: "card", card, isNeed: true });
   }
-  for (const { place: where, cards } of grouped(shown.value)) {
+  for (const { place: where, cards } of grouped(shown.value.filter((card) => card.state !== "waiting"))) {
     all.push({ kind: "project", place: where, count: cards.length });
-    for (const card of cards) if (card.state !== "waiting") all.push({ kind: "card", card, isNeed: false });
+    for (const card of cards) all.push({ kind: "card", card, isNeed: false });
   }
   return all;
 });

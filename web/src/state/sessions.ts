@@ -79,13 +79,15 @@ export function cardOf(name: string): Card | undefined {
   return known.get(name);
 }
 
-let pending: number | undefined;
+let isDue = false;
 
 /** Many things may happen at once; a list of thousands need not show each of them. */
 function changed(): void {
-  pending ??= window.setTimeout(
+  if (isDue) return;
+  isDue = true;
+  window.setTimeout(
     () => {
-      pending = undefined;
+      isDue = false;
       version.value++;
     },
     known.size > 2000 ? 250 : 16,

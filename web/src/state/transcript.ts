@@ -31,7 +31,14 @@ export interface Ending {
 
 export type Reading = { state: "loading" } | { state: "ready" } | { state: "failed"; error: Refused };
 
-const bytes = (text: string): number => new TextEncoder().encode(text).length;
+/** What a piece adds to what is known: nothing twice after a snapshot, and a mark where something was missed. */
+function fresh(text: string, delta: Delta): string {
+  const known = new TextEncoder().encode(text).length;
+  if (delta.offset === known) return delta.text;
+  if (delta.offset > known) return `…${delta.text}`;
+  const rest = new TextEncoder().encode(delta.text).slice(known - delta.offset);
+  return new TextDecoder().decode(rest);
+}
 
 export class Transcript {
   readonly reading = signal<Reading>({ state: "loading" });
@@ -424,14 +431,8 @@ export class Transcript {
     if (delta.index < arrived) return;
     const all = before.slice();
     while (all.length <= delta.index) all.push({ kind: delta.kind, text: "" });
-    const block = all[delta.index] ?? { kind: delta.kind, text: "" };
-    if (bytes(block.text) !== delta.offset) {
-      // Something in between was missed. What was said is shown whole once it is written.
-      if (delta.offset > 0 && block.text === "") all[delta.index] = { kind: delta.kind, text: `…${delta.text}` };
-      else all[delta.index] = { kind: delta.kind, text: block.text + delta.text };
-    } else {
-      all[delta.index] = { kind: delta.kind, text: block.text + delta.text };
-    }
+    const text = all[delta.index]?.text ?? "";
+    all[delta.index] = { kind: delta.kind, text: text + fresh(text, delta) };
     this.partial.value = { message_id: delta.message_id, blocks: all };
   }
 

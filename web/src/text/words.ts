@@ -74,7 +74,7 @@ let home: string | undefined;
 /** Tells where the home is, so that paths can be shown from there. */
 export function setHome(folder: string | null | undefined): void {
   // Claude Code's folder lies in the home unless somebody moved it.
-  const match = folder?.match(/^(\/(?:home|Users)\/[^/]+|\/root)(?=\/|$)/);
+  const match = folder?.match(/^(.+)\/\.claude$/) ?? folder?.match(/^(\/(?:home|Users)\/[^/]+|\/root)(?=\/|$)/);
   home = match?.[1];
 }
 

@@ -13,12 +13,9 @@ interface Dot {
   kind: "bead" | "tick" | "cross" | "knot" | "fray";
 }
 
-/** More marks than this say nothing at this size. */
-const MOST = 1500;
-
 function dots(transcript: Transcript): Dot[] {
   const found: Dot[] = [];
-  for (let page = 0; page < transcript.pages && found.length < MOST; page++) {
+  for (let page = 0; page < transcript.pages; page++) {
     for (const { number, item } of transcript.of(page)) {
       if (item.kind === "prompt") found.push({ number, kind: "bead" });
       if (item.uuid && knots.value.has(item.uuid)) found.push({ number: number - 0.4, kind: "knot" });
@@ -56,6 +53,9 @@ export function Minimap({ transcript, card, view }: { transcript: Transcript; ca
   const top = 14;
   const room = height - 28;
   const y = (number: number) => Math.round((top + (room * (number + 0.5)) / Math.max(1, total)) * 2) / 2;
+  /** All marks of a kind in one path, each pixel once: thousands of them cost as much as a few. */
+  const path = (kind: Dot["kind"], draw: (at: number) => string): string =>
+    [...new Set(marks.filter((it) => it.kind === kind).map((it) => y(it.number)))].map(draw).join("");
   const { from, to } = view.seen.value;
   const click = (event: MouseEvent) => {
     const box = element.current?.getBoundingClientRect();
@@ -84,15 +84,11 @@ export function Minimap({ transcript, card, view }: { transcript: Transcript; ca
           height={Math.max(16, Math.round((to - from) * height))}
         />
         {total > 0 && <path class="line" d={`M24 ${top}V${height - 14}`} />}
-        {marks.map((it) => {
-          const at = y(it.number);
-          const key = `${it.kind}.${it.number}`;
-          if (it.kind === "tick") return <path key={key} class="t" d={`M25 ${at}h8`} />;
-          if (it.kind === "bead") return <circle key={key} class="b" cx="24" cy={at} r="4" />;
-          if (it.kind === "knot") return <circle key={key} class="k" cx="24" cy={at} r="3" />;
-          if (it.kind === "fray") return <path key={key} class="e" d={`M16 ${at}h16`} stroke-dasharray="4 2" />;
-          return <path key={key} class="e" d={`m21 ${at - 3} 6 6m0-6-6 6`} />;
-        })}
+        <path class="t" d={path("tick", (at) => `M25 ${at}h8`)} />
+        <path class="e" d={path("fray", (at) => `M16 ${at}h4m2 0h4m2 0h4`)} />
+        <path class="e" d={path("cross", (at) => `M21 ${at - 3}l6 6m0-6-6 6`)} />
+        <path class="k" d={path("knot", (at) => `M21 ${at}a3 3 0 1 0 6 0a3 3 0 1 0-6 0`)} />
+        <path class="b" d={path("bead", (at) => `M20 ${at}a4 4 0 1 0 8 0a4 4 0 1 0-8 0`)} />
         {isWaiting ? (
           <path class="w" d={`M24 ${height - 20}l6 6-6 6-6-6Z`} />
         ) : (

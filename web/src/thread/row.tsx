@@ -318,6 +318,13 @@ export function Fray({
 /** A checkpoint: what it holds on hover or focus, and the way back. */
 function KnotRow({ point, transcript }: { point: Point; transcript: Transcript }) {
   const [isShown, show] = useState(false);
+  const [isLow, sink] = useState(false);
+  // It opens to the side where there is room.
+  const open = (event: Event) => {
+    const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
+    sink(box.bottom > innerHeight - 320);
+    show(true);
+  };
   const goBack = () => {
     show(false);
     void preview(transcript.name, point.message);
@@ -330,8 +337,8 @@ function KnotRow({ point, transcript }: { point: Point; transcript: Transcript }
         class="knot-button"
         aria-expanded={isShown}
         aria-label={`Checkpoint before this prompt, ${count(point.files.length, "file")}`}
-        onMouseEnter={() => show(true)}
-        onClick={() => show(!isShown)}
+        onMouseEnter={open}
+        onClick={(event) => (isShown ? show(false) : open(event))}
       >
         <Knot />
       </button>
@@ -339,7 +346,7 @@ function KnotRow({ point, transcript }: { point: Point; transcript: Transcript }
         <b>Checkpoint</b> before this prompt · {count(point.files.length, "file")}
       </span>
       {isShown && (
-        <div class="pop">
+        <div class={isLow ? "pop above" : "pop"}>
           <header>
             <b>Before this prompt</b> <span class="quiet">· {timeOfDay(point.at)}</span>
           </header>

@@ -2,7 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import type { Card, Item } from "../api/types.ts";
+import type { Card } from "../api/types.ts";
 import { checkpoints, problems, tree } from "../state/details.ts";
 import { PAGE, type Transcript } from "../state/transcript.ts";
 import { Minimap } from "./minimap.tsx";
@@ -140,6 +140,12 @@ export class View {
     this.element = element;
     this.observer = new ResizeObserver((changes) => {
       for (const change of changes) {
+        // What has left the document has no height any more, but it will have one again.
+        if (!change.target.isConnected) {
+          this.observer?.unobserve(change.target);
+          this.elements.delete(change.target);
+          continue;
+        }
         const page = this.elements.get(change.target);
         if (page !== undefined) this.heights.set(page, change.borderBoxSize[0]?.blockSize ?? change.contentRect.height);
       }
@@ -160,17 +166,9 @@ export class View {
   }
 
   watch(page: number, element: HTMLElement | null): void {
-    if (element) {
-      if (this.elements.has(element)) return;
-      this.elements.set(element, page);
-      this.observer?.observe(element);
-      return;
-    }
-    for (const [known, number] of this.elements) {
-      if (number !== page || known.isConnected) continue;
-      this.observer?.unobserve(known);
-      this.elements.delete(known);
-    }
+    if (!element || this.elements.has(element)) return;
+    this.elements.set(element, page);
+    this.observer?.observe(element);
   }
 
   private get usual(): number {
@@ -293,5 +291,3 @@ export async function jumpTo(transcript: Transcript, uuid: string): Promise<bool
   jump.value = { number, uuid };
   return true;
 }
-
-export type { Item };

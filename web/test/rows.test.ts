@@ -1,0 +1,110 @@
+import { expect, test } from "vitest";
+import type { Item } from "../src/api/types.ts";
+import { blocks } from "../src/thread/blocks.ts";
+import { branchItems } from "../src/thread/branch.tsx";
+import { type Around, points, rowsOf } from "../src/thread/rows.ts";
+import { words } from "../src/thread/tool_words.ts";
+
+const none: Around = {
+  problems: [],
+  points: new Map(),
+  branches: [],
+  isResultKnown: () => true,
+  previous: () => undefined,
+  ordinal: () => undefined,
+};
+
+function item(kind: string, content: unknown, more: Partial<Item> = {}): Item {
+  return {
+    uuid: "u",
+    parent_uuid: null,
+    message_id: null,
+    role: "user",
+    kind,
+    content: content as never,
+    timestamp: null,
+    model: null,
+    offset: 0,
+    provisional: false,
+    ...more,
+  };
+}
+
+const kinds = (...items: Item[]) =>
+  rowsOf(
+    items.map((it, number) => ({ number, item: it })),
+    none,
+  ).map((row) => (row.kind === "marker" ? `${row.kind} ${row.what}` : row.kind));
+
+test("whatever a transcript holds becomes rows", () => {
+  expect(kinds(item("prompt", "hello"))).toEqual(["prompt"]);
+  expect(kinds(item("prompt", "[Request interrupted by user]"))).toEqual(["marker interrupted"]);
+  expect(kinds(item("prompt", "<command-name>/compact</command-name>"))).toEqual(["marker command"]);
+  expect(kinds(item("summary", "what came before"))).toEqual(["marker compacted"]);
+  expect(
+    kinds(
+      item("reply", [
+        { type: "text", text: "x" },
+        { type: "thinking", thinking: "y" },
+        { type: "tool_use", id: "t", name: "Bash", input: {} },
+        { type: "tool_use", id: "s", name: "Task", input: {} },
+        { type: "new_thing", a: 1 },
+      ]),
+    ),
+  ).toEqual(["prose", "thinking", "tool", "strand", "other"]);
+  expect(kinds(item("reply", null), item("reply", 5), item("reply", [null, "x", 7]))).toEqual([
+    "prose",
+    "prose",
+    "prose",
+  ]);
+});
+
+test("damage lies between the messages around it", () => {
+  const problems = [{ offset: 50, length: 9, kind: "nul", reason: "bytes of zero", damage: true }];
+  const items = [item("prompt", "a", { uuid: "a", offset: 0 }), item("reply", "b", { uuid: "b", offset: 100 })];
+  const rows = rowsOf(
+    items.map((it, number) => ({ number, item: it })),
+    { ...none, problems, previous: (number) => items[number - 1] },
+  );
+  expect(rows.map((row) => row.kind)).toEqual(["prompt", "fray", "prose"]);
+});
+
+test("pictures are shown only from bytes that are pictures", () => {
+  const picture = (media_type: string, data: string) =>
+    blocks(item("reply", [{ type: "image", source: { type: "base64", media_type, data } }]))[0]?.type;
+  expect(picture("image/png", "aGk=")).toBe("picture");
+  expect(picture("image/svg+xml", "aGk=")).toBe("text");
+  expect(picture("image/png", '"><script>')).toBe("text");
+  expect(blocks(item("reply", [{ type: "image", source: { type: "url", url: "http://x" } }]))[0]?.type).toBe("text");
+});
+
+test("captures of a turn are one moment before its prompt", () => {
+  const at = "2026-11-15T10:00:00Z";
+  const found = points([
+    { id: "1", what: "tree", created_at: at, message: "m", changes: [{ path: "a" }] },
+    { id: "2", what: "after", created_at: at, message: "m", changes: [{ path: "a" }, { path: "b" }] },
+    { id: "3", what: "rewind", created_at: at, message: "m", changes: [{ path: "c" }] },
+    { id: "4", what: "before", created_at: at, changes: [{ path: "d" }] },
+  ]);
+  expect([...found.values()]).toEqual([{ message: "m", at, files: ["a", "b"] }]);
+});
+
+test("an abandoned branch is walked from its end to where it leaves", () => {
+  const all = ["a", "b", "c", "d"].map((uuid, at) =>
+    item("prompt", uuid, { uuid, parent_uuid: at ? (["a", "b", "c", "d"][at - 1] ?? null) : null }),
+  );
+  expect(branchItems(all, "d", "b").map((it) => it.uuid)).toEqual(["c", "d"]);
+});
+
+test("a call is told in plain words", () => {
+  const say = (name: string, input: Record<string, unknown>) => {
+    const { verb, object, rest } = words({ type: "tool_use", id: "", name, input }, "/home/me/api", true);
+    return [verb, object, rest].filter(Boolean).join(" ");
+  };
+  expect(say("Bash", { command: "cargo test\nmore" })).toBe("ran cargo test");
+  expect(say("Bash", { command: "x", description: "Run the tests" })).toBe("ran the tests");
+  expect(say("Edit", { file_path: "/home/me/api/src/lib.rs" })).toBe("edited src/lib.rs");
+  expect(say("Grep", { pattern: "x", path: "/home/me/api/src" })).toBe("searched x in src");
+  expect(say("mcp__github__list", { repo: "r" })).toBe("github: list r");
+  expect(say("Anything", { input: 5 })).toBe("Anything");
+});
