@@ -15,7 +15,10 @@ use crate::area::Trial;
 /// Everything that is tried of the keeper.
 pub(crate) const TRIALS: &[Trial] = &[
     Trial { name: "reading", run: reading::run },
-    Trial { name: "fan-out", run: fan_out::run },
+    Trial { name: "burst-1", run: fan_out::one },
+    Trial { name: "burst-100", run: fan_out::hundred },
+    Trial { name: "burst-1000", run: fan_out::thousand },
+    Trial { name: "paced", run: fan_out::slowly },
     Trial { name: "relay", run: relay::run },
     Trial { name: "idle", run: idle::run },
 ];

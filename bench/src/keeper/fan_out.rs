@@ -23,15 +23,30 @@ const PACED: usize = 200;
 
 const SESSION: &str = "00000000-0000-4000-8000-000000000000";
 
-pub(super) fn run(bench: &Bench) -> Outcome<Vec<Row>> {
-    let mut rows = Vec::new();
-    for (clients, lines, wanted) in SHAPES {
-        let (clients, lines) =
-            if bench.scale.judged { (clients, lines) } else { (clients.min(5), lines.min(20)) };
-        rows.push(burst(clients, lines, wanted, bench)?);
-    }
-    rows.push(paced(if bench.scale.judged { 100 } else { 3 }, bench)?);
-    Ok(rows)
+/// To one client.
+pub(super) fn one(bench: &Bench) -> Outcome<Vec<Row>> {
+    shape(SHAPES[0], bench)
+}
+
+/// To a hundred.
+pub(super) fn hundred(bench: &Bench) -> Outcome<Vec<Row>> {
+    shape(SHAPES[1], bench)
+}
+
+/// To a thousand.
+pub(super) fn thousand(bench: &Bench) -> Outcome<Vec<Row>> {
+    shape(SHAPES[2], bench)
+}
+
+/// A line now and then.
+pub(super) fn slowly(bench: &Bench) -> Outcome<Vec<Row>> {
+    Ok(vec![paced(if bench.scale.judged { 100 } else { 3 }, bench)?])
+}
+
+fn shape((clients, lines, wanted): (usize, usize, f64), bench: &Bench) -> Outcome<Vec<Row>> {
+    let (clients, lines) =
+        if bench.scale.judged { (clients, lines) } else { (clients.min(5), lines.min(20)) };
+    Ok(vec![burst(clients, lines, wanted, bench)?])
 }
 
 /// A keeper whose transcript grows, and its clients.

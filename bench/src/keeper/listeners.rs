@@ -1,6 +1,6 @@
 //! Many clients of a stream in one thread, which do nothing but count what they get.
 
-use std::io::{ErrorKind, Read as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
@@ -12,6 +12,10 @@ use crate::failure::Outcome;
 
 /// Nobody waits for a frame that was lost for longer than this.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a ping begins, and a pong as a client sends it.
+const PING: u8 = 0x89;
+const PONG: [u8; 6] = [0x8a, 0x80, 0, 0, 0, 0];
 
 /// Clients that count frames.
 pub(super) struct Listeners {
@@ -71,21 +75,27 @@ impl Client {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error.into()),
             };
-            if self.rest.is_empty() {
-                let used = count(&buffer[..read], &mut self.seen, told);
-                self.rest.extend_from_slice(&buffer[used..read]);
-            } else {
+            let is_whole = self.rest.is_empty();
+            if !is_whole {
                 self.rest.extend_from_slice(&buffer[..read]);
-                let used = count(&self.rest, &mut self.seen, told);
-                self.rest.drain(..used);
+            }
+            let bytes = if is_whole { &buffer[..read] } else { &self.rest[..] };
+            let (used, is_pinged) = count(bytes, &mut self.seen, told);
+            match is_whole {
+                true => self.rest.extend_from_slice(&buffer[used..read]),
+                false => drop(self.rest.drain(..used)),
+            }
+            if is_pinged {
+                // Whoever does not answer is taken to be gone.
+                self.stream.write_all(&PONG)?;
             }
         }
     }
 }
 
-/// Counts the whole frames that are messages; returns how many bytes they and others take.
-fn count(bytes: &[u8], seen: &mut usize, told: &mut impl FnMut(&[u8])) -> usize {
-    let mut at = 0;
+/// Counts the whole frames that are messages; returns how many bytes they and others take, and whether one was a ping.
+fn count(bytes: &[u8], seen: &mut usize, told: &mut impl FnMut(&[u8])) -> (usize, bool) {
+    let (mut at, mut is_pinged) = (0, false);
     while let Some((head, length)) = header(&bytes[at..]) {
         let Some(payload) = bytes.get(at + head..at + head + length) else { break };
         // What is about lists, and heartbeats, are not counted. It stands near the beginning.
@@ -93,9 +103,10 @@ fn count(bytes: &[u8], seen: &mut usize, told: &mut impl FnMut(&[u8])) -> usize 
             *seen += 1;
             told(payload);
         }
+        is_pinged |= bytes[at] == PING;
         at += head + length;
     }
-    at
+    (at, is_pinged)
 }
 
 /// Returns how long a frame's head and its payload are.

@@ -106,11 +106,6 @@ impl Log {
         self.unended.iter().map(|at| &self.records[*at])
     }
 
-    /// Returns the first of them beneath this root.
-    pub(crate) fn pending(&self, place: &str) -> Option<&Checkpoint> {
-        self.unended().find(|record| record.rewind.as_ref().is_some_and(|intent| intent.place == place))
-    }
-
     /// Returns what counts: without what retention gave up, and without rewinds that did not happen.
     pub(crate) fn live(&self) -> Vec<Checkpoint> {
         let kept = |record: &&Checkpoint| !self.is_given_up(record);

@@ -100,10 +100,24 @@ impl Checkpointer {
         Mark { receipt: receipt.clone(), session: self.owner().id().clone(), store }
     }
 
+    /// Returns the first rewind beneath this root that was begun and not ended.
     fn pending(&self) -> Result<Option<Checkpoint>> {
-        let place = self.root()?.place()?;
-        Ok(self.with_log(|log| log.pending(&place).cloned()))
+        let (place, mark) = (self.root()?.place()?, Mark::of(self.root_path()));
+        let is_here = |record: &Checkpoint| {
+            let Some(intent) = &record.rewind else { return false };
+            let is_named = record.root.as_ref().is_some_and(|root| root.as_os_str() == self.root_path());
+            is_same_folder(&intent.place, &place, is_named)
+                || mark.as_ref().is_some_and(|mark| mark.receipt == record.id)
+        };
+        Ok(self.with_log(|log| log.unended().find(|record| is_here(record)).cloned()))
     }
+}
+
+/// Returns whether two places, `device:inode`, are one folder. A file system may well be another device after the machine
+/// was started again; then the folder has its number still, and its path.
+fn is_same_folder(recorded: &str, now: &str, is_named: bool) -> bool {
+    let number = |place: &str| place.split_once(':').map(|(_, number)| number.to_owned());
+    recorded == now || (is_named && number(recorded).is_some() && number(recorded) == number(now))
 }
 
 /// What is still marked has a rewind that this store knows nothing of.
@@ -114,4 +128,18 @@ fn still_marked(folder: &Path) -> Result<()> {
 fn unfinished(mark: &Mark, folder: &Path) -> Error {
     let (root, receipt) = (folder.to_owned(), mark.receipt.clone());
     Error::Unfinished { root, receipt, session: mark.session.clone(), store: mark.store.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_same_folder;
+
+    #[test]
+    fn a_folder_is_the_same_when_its_file_system_has_become_another_device() {
+        assert!(is_same_folder("66:128", "66:128", false), "it was moved");
+        assert!(is_same_folder("66:128", "1792:128", true), "it was mounted again");
+        assert!(!is_same_folder("66:128", "1792:128", false), "another folder of that number");
+        assert!(!is_same_folder("66:128", "66:129", true), "another folder at its path");
+        assert!(!is_same_folder("", "66:128", true));
+    }
 }

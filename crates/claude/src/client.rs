@@ -117,7 +117,7 @@ impl ClaudeClient {
     /// While another prompt is being answered, this one waits for its turn; Claude Code may also take it up in the middle of
     /// that turn, and then both end with the same result.
     pub async fn send_message(&self, prompt: impl Into<Prompt>) -> Result<ResponseStream> {
-        let (live, prompt) = (self.live()?, prompt.into());
+        let (live, prompt) = (self.speaking()?, prompt.into());
         let now = live.board.open(prompt.uuid(), prompt.to_line());
         // From here on, dropping the stream, or this future, lets go of the turn.
         let stream = ResponseStream::new(&live.board, prompt.uuid());
@@ -129,7 +129,7 @@ impl ClaudeClient {
 
     /// Sends a prompt, and returns its UUID. Its answer comes through [`messages`](Self::messages).
     pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<String> {
-        let (live, prompt) = (self.live()?, prompt.into());
+        let (live, prompt) = (self.speaking()?, prompt.into());
         live.outbox.send(&prompt.to_line()).await?;
         Ok(prompt.uuid().to_owned())
     }
@@ -186,8 +186,13 @@ impl ClaudeClient {
     }
 
     fn live(&self) -> Result<&Live> {
-        let live = self.live.as_ref().ok_or(Error::NotConnected)?;
-        Ok(live)
+        self.live.as_ref().ok_or(Error::NotConnected)
+    }
+
+    /// Returns what there is while the CLI lives, and how it ended otherwise.
+    fn speaking(&self) -> Result<&Live> {
+        let live = self.live()?;
+        live.board.end().map_or(Ok(live), Err)
     }
 }
 
@@ -238,6 +243,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
+        self.outbox.close();
         self.caretaker.end();
     }
 }

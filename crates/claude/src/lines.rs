@@ -6,6 +6,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 /// How much is asked for at once: as much as a pipe holds.
 const CHUNK: usize = 64 << 10;
 
+/// How much is asked for at least.
+const LEAST: usize = 4 << 10;
+
 /// Lines of a stream of bytes. A line is a slice of what was read, not a copy.
 pub(crate) struct Lines<R> {
     input: R,
@@ -66,8 +69,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if let Some(line) = self.ready() {
                 return Ok(line);
             }
-            // A long line grows the buffer by half of itself, so that it is not copied again for every chunk.
-            self.buffer.reserve(CHUNK.max(self.buffer.len() / 2));
+            // Short lines share a chunk, so that whoever keeps some of them keeps no more than their neighbours. A long
+            // one grows the buffer by half of itself, so that it is not copied again for every chunk.
+            if self.buffer.capacity() - self.buffer.len() < LEAST {
+                self.buffer.reserve(CHUNK.max(self.buffer.len() / 2));
+            }
             if self.input.read_buf(&mut self.buffer).await? == 0 {
                 return Ok(self.rest());
             }
@@ -87,7 +93,23 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
     use super::*;
+
+    #[tokio::test]
+    async fn short_lines_that_came_one_by_one_share_their_memory() {
+        let (mut writer, reader) = tokio::io::duplex(1 << 10);
+        let mut lines = Lines::new(reader, 1 << 10);
+        let mut kept: Vec<Bytes> = Vec::new();
+        for _ in 0..100 {
+            writer.write_all(b"a line of no great length\n").await.unwrap();
+            let Line::Whole(line) = lines.next().await.unwrap() else { panic!("a whole line was sent") };
+            kept.push(line);
+        }
+        let first = kept[0].as_ptr() as usize;
+        assert!(kept.iter().all(|line| (line.as_ptr() as usize).abs_diff(first) < CHUNK));
+    }
 
     #[tokio::test]
     async fn lines_come_whole_however_they_were_cut() {
@@ -96,9 +118,7 @@ mod tests {
         for step in 1..input.len() {
             let (mut writer, reader) = tokio::io::duplex(step);
             let text = input.clone();
-            tokio::spawn(
-                async move { tokio::io::AsyncWriteExt::write_all(&mut writer, text.as_bytes()).await },
-            );
+            tokio::spawn(async move { writer.write_all(text.as_bytes()).await });
             let mut lines = Lines::new(reader, 50);
             let mut all = Vec::new();
             while all.last() != Some(&Line::End) {

@@ -8,6 +8,7 @@ mod examples;
 mod files;
 mod frames;
 mod hooks;
+mod in_memory;
 mod kit;
 mod older_faults;
 mod options;

@@ -60,8 +60,8 @@ fn a_bad_id_is_asked_wrongly() {
 #[test]
 fn a_mistyped_command_is_answered_with_one_line_and_a_hint() {
     let home = Home::new();
-    let similar = Said::error(2, "unrecognized subcommand 'lst'", "a similar subcommand exists: 'list'");
-    assert_eq!(home.run(&["lst"]), similar);
+    let similar = Said::error(2, "unrecognized subcommand 'lisst'", "a similar subcommand exists: 'list'");
+    assert_eq!(home.run(&["lisst"]), similar);
     let missing = "the following required arguments were not provided: <ID>";
     assert_eq!(home.run(&["append"]), Said::error(2, missing, "`rethread append <ID>`"));
     let both = home.run(&["show", "s", "--json", "--stamped"]);

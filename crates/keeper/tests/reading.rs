@@ -281,7 +281,9 @@ fn the_description_fits_the_routes() {
     let home = Home::new();
     let kept = home.keeper();
     assert_eq!(kept.ask("GET", "/api/v1/openapi.json", &[], "").json(), description);
-    for (_, route) in rethread_keeper::route_table().iter().filter(|(_, route)| route.contains("{")) {
+    for (_, route) in
+        rethread_keeper::route_table().iter().filter(|(_, it)| it.starts_with("/api/") && it.contains("{"))
+    {
         assert!(description["paths"][route].is_object(), "{route}");
     }
 }

@@ -387,6 +387,53 @@ pub(crate) enum Failure {
     ForGood,
 }
 
+/// A line with part of a content.
+fn piece(hash: &BlobId, at: usize, last: bool, body: &str) -> String {
+    format!(
+        "{{\"log\":\"blobs\",\"kind\":\"piece\",\"hash\":\"{hash}\",\"at\":{at},\"last\":{last},\"body\":\"{body}\"}}"
+    )
+}
+
+#[test]
+fn contents_come_whole_or_the_bundle_is_refused_and_nothing_changes() {
+    let home = Home::new();
+    let store = home.open();
+    conversation(&store, "s", 2);
+    let mut bytes = Vec::new();
+    run(store.export(&session_id("s"), &mut bytes)).unwrap();
+    let mut lines: Vec<String> = String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect();
+    lines.pop();
+    let (whole, empty) = (BlobId::of(b"hello world"), BlobId::of(b""));
+    // "hello " and "world", in base64.
+    let (one, two) = ("aGVsbG8g", "d29ybGQ=");
+    let import = |pieces: &[String]| {
+        let file = home.folder.path().join("bundle");
+        std::fs::write(&file, sealed(&[&lines[..], pieces].concat())).unwrap();
+        let elsewhere = memory();
+        let imported = run(elsewhere.import_bundle(&file, None));
+        (imported, elsewhere)
+    };
+    let good = [piece(&whole, 0, false, one), piece(&whole, 6, true, two), piece(&empty, 0, true, "")];
+    let (imported, elsewhere) = import(&good);
+    assert_eq!(imported.unwrap().files, 2);
+    let found = run(elsewhere.backend().get_blob(&whole, 0..99)).unwrap();
+    assert_eq!(found.as_deref(), Some(&b"hello world"[..]));
+    for (what, pieces) in [
+        ("another hash", vec![piece(&whole, 0, true, one)]),
+        ("cut off", vec![piece(&whole, 0, false, one)]),
+        ("cut off by another", vec![piece(&whole, 0, false, one), piece(&empty, 0, true, "")]),
+        ("from the middle", vec![piece(&whole, 6, true, two)]),
+        ("a gap", vec![piece(&whole, 0, false, one), piece(&whole, 7, true, two)]),
+        ("no base64", vec![piece(&whole, 0, true, "%%%")]),
+        ("no hash", vec![piece(&whole, 0, true, one).replace(&whole.to_string(), "x")]),
+    ] {
+        let (imported, elsewhere) = import(&pieces);
+        assert!(matches!(imported, Err(Error::BadImport { .. })), "{what}: {imported:?}");
+        assert!(run(elsewhere.backend().list(Space::Blobs, None, 9)).unwrap().is_empty(), "{what}");
+        assert!(run(elsewhere.ids()).unwrap().is_empty(), "{what}");
+    }
+}
+
 /// A backend whose n-th changing call fails.
 #[derive(Debug)]
 struct Dying {

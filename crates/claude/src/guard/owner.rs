@@ -16,8 +16,9 @@ use super::descendants::signal_all;
 /// What a shell says when a program cannot be run.
 const CANNOT_RUN: i32 = 127;
 
-/// How often those who should be gone are looked for.
-const PATIENCE: Duration = Duration::from_millis(10);
+/// How often those who should be gone are looked for: at first, and after a while.
+const SHORTEST: Duration = Duration::from_millis(10);
+const LONGEST: Duration = Duration::from_millis(500);
 
 enum Event {
     /// The host closed its end, or died.
@@ -100,9 +101,12 @@ fn oversee(cli: Pid, grace: Duration, events: &Receiver<Event>) -> i32 {
         signal_all(cli, Signal::TERM);
         watch.until(Some(Instant::now() + grace), |watch| watch.alone);
     }
+    let mut pause = SHORTEST;
     while !watch.alone {
         signal_all(cli, Signal::KILL);
-        watch.until(Some(Instant::now() + PATIENCE), |watch| watch.alone);
+        watch.until(Some(Instant::now() + pause), |watch| watch.alone);
+        // Who does not go waits for the kernel, which may take long.
+        pause = (pause * 2).min(LONGEST);
     }
     let status = watch.status;
     status.map_or(CANNOT_RUN, |status| {

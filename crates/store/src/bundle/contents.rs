@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
+use super::plan::CHANGED;
 use super::read::{Item, Reader};
 use super::write::Sink;
 use crate::backend::Backend;
@@ -26,6 +27,34 @@ pub enum Files {
     Included,
     /// It is smaller without them.
     LeftOut,
+}
+
+/// The pieces of contents that a first reading has met: each goes on where the one before it ended, and the whole has
+/// the hash that it is said to have.
+#[derive(Default)]
+pub(super) struct Pieces(Option<(BlobId, u64, sha2::Sha256)>);
+
+impl Pieces {
+    /// Takes the next line, which may be no piece. Returns what is wrong with it.
+    pub(super) fn take(&mut self, item: &Item) -> Option<&'static str> {
+        use sha2::Digest as _;
+        let Item::Piece(piece) = item else { return self.end() };
+        let (hash, at, mut hasher) = self.0.take().unwrap_or_else(|| (piece.hash, 0, sha2::Sha256::new()));
+        if (hash, at) != (piece.hash, piece.at) {
+            return Some("a content does not go on where it should");
+        }
+        hasher.update(&piece.body);
+        if !piece.last {
+            self.0 = Some((hash, at + piece.body.len() as u64, hasher));
+            return None;
+        }
+        (BlobId::of_hasher(hasher) != hash).then_some("a content has another hash")
+    }
+
+    /// Returns whether a content is cut off.
+    pub(super) fn end(&self) -> Option<&'static str> {
+        self.0.as_ref().map(|_| "a content is cut off")
+    }
 }
 
 /// Part of a content, as it stands in a line.
@@ -102,13 +131,19 @@ async fn write_one(backend: &dyn Backend, blob: &BlobId, sink: &mut Sink<'_>) ->
 pub(super) async fn store(mut reader: Reader, backend: &dyn Backend) -> Result<()> {
     while let Some(item) = reader.next()? {
         let Item::Piece(piece) = item else { continue };
-        let (blob, whole) = (piece.hash, piece.last);
-        let mut content = Content { reader: &mut reader, blob, next: piece.body, used: 0, at: 0, whole };
-        content.at = content.next.len() as u64;
-        backend.put_blob(&blob, &mut content).await?;
+        let (blob, whole, at) = (piece.hash, piece.last, piece.body.len() as u64);
+        let mut content = Content { reader: &mut reader, blob, next: piece.body, used: 0, at, whole };
+        let mut stored = backend.put_blob(&blob, &mut content).await;
         // Whoever has it already need not read all of it.
-        while !content.whole {
-            content.advance().map_err(|error| Error::io("read", "the bundle")(error))?;
+        while stored.is_ok() && !content.whole {
+            stored = content.advance().map_err(Error::io("read", "the bundle"));
+        }
+        match stored {
+            // All of it was looked at before.
+            Err(Error::WrongBlob(_) | Error::Io { action: "read the content of" | "read", .. }) => {
+                return Err(reader.bad(CHANGED));
+            }
+            stored => stored?,
         }
     }
     Ok(())

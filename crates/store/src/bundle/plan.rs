@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::Map;
 
 use super::Imported;
+use super::contents::Pieces;
 use super::read::{Item, Reader};
 use crate::backend::{LogName, Position};
 use crate::entry::Entry;
@@ -13,7 +14,7 @@ use crate::import::arrival::{Arriving, Placement};
 use crate::note::{Arrival, Note, Origin};
 use crate::stamp::Kind;
 
-const CHANGED: &str = "it was changed while it was read";
+pub(super) const CHANGED: &str = "it was changed while it was read";
 
 /// What a whole and well-formed bundle holds.
 pub(super) struct Plan {
@@ -40,8 +41,9 @@ impl Plan {
     pub(super) fn of(mut reader: Reader) -> Result<Self> {
         let mut counts = Counts::default();
         let (mut created, mut last, mut materialized) = (None, None, false);
+        let mut pieces = Pieces::default();
         while let Some(item) = reader.next()? {
-            if let Some(reason) = counts.take(&item) {
+            if let Some(reason) = pieces.take(&item).or_else(|| counts.take(&item)) {
                 return Err(reader.bad_line(reason));
             }
             if let Item::Record(LogName::Messages, position, placement) = item {
@@ -51,6 +53,9 @@ impl Plan {
                     created = placement;
                 }
             }
+        }
+        if let Some(reason) = pieces.end() {
+            return Err(reader.bad(reason));
         }
         let created = created.filter(|created| created.kind == Kind::Note);
         let Some((created, origin)) = created.and_then(with_origin) else {
