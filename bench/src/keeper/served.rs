@@ -4,10 +4,14 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::failure::Outcome;
+
+/// How long a connection is used again.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A running keeper.
 pub(super) struct Served {
@@ -16,6 +20,7 @@ pub(super) struct Served {
     token: String,
     /// One connection that is used again and again, as a browser's is.
     connection: Option<BufReader<TcpStream>>,
+    used: Instant,
 }
 
 impl Served {
@@ -41,7 +46,7 @@ impl Served {
             .and_then(|rest| rest.trim_end().trim_end_matches('/').parse().ok());
         let port = port.ok_or_else(|| format!("the keeper did not start: {line}"))?;
         let token = std::fs::read_to_string(home.join("rethread/keeper/token"))?;
-        Ok(Self { child, port, token, connection: None })
+        Ok(Self { child, port, token, connection: None, used: Instant::now() })
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -59,6 +64,11 @@ impl Served {
     }
 
     fn ask(&mut self, method: &str, path: &str, body: &str) -> Outcome<Vec<u8>> {
+        // A connection on which nothing was said for a while is closed by the keeper.
+        if self.used.elapsed() > PATIENCE {
+            self.connection = None;
+        }
+        self.used = Instant::now();
         let stream = match self.connection.take() {
             Some(stream) => stream,
             None => {
