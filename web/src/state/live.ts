@@ -56,10 +56,12 @@ function follow(): void {
 }
 
 export async function start(): Promise<void> {
-  stream.subscribe("sessions");
-  stream.start();
   effect(follow);
   await loadInfo();
+  // Whatever happens while the list is read is told again, and is the same by its id.
+  const head = info.value;
+  stream.subscribe("sessions", head ? { epoch: head.epoch, seq: head.seq } : undefined);
+  stream.start();
   await Promise.all([loadSessions(), loadAttention()]);
   effect(() => {
     const shown = transcript.value;
