@@ -10,6 +10,8 @@ import type { Head } from "../api/stream.ts";
 import type { Item, Page } from "../api/types.ts";
 import { blocks, type ToolResult } from "../thread/blocks.ts";
 
+/** How many messages from the end may belong to the one that is being said. */
+const RECENT = 32;
 /** How many messages a page has, and how many pages are kept at most. */
 export const PAGE = 12;
 const KEPT = 100;
@@ -132,6 +134,8 @@ export class Transcript {
       this.put(start + at, item);
     });
     this.noteLoaded(start, start + page.items.length);
+    const partial = this.partial.value;
+    if (partial) this.partial.value = this.rest(partial);
   }
 
   /** Pages that are whole need not be read again. */
@@ -418,8 +422,21 @@ export class Transcript {
     if (partial) this.partial.value = this.rest(partial);
   }
 
+  /** How many blocks of a message are here whole, whether they were told or read. */
+  private whole(message: string | null | undefined): number {
+    if (!message) return 0;
+    let read = 0;
+    // What is being said is near the end.
+    for (let number = this.total.value - 1; number >= Math.max(0, this.total.value - RECENT); number--) {
+      const item = this.items.get(number);
+      if (!item || item.kind === "prompt") break;
+      if (item.role === "assistant" && item.message_id === message) read += Math.max(1, blocks(item).length);
+    }
+    return Math.max(read, this.arrived.get(message) ?? 0);
+  }
+
   private rest(partial: Partial): Partial | undefined {
-    const arrived = partial.message_id ? (this.arrived.get(partial.message_id) ?? 0) : 0;
+    const arrived = this.whole(partial.message_id);
     if (arrived >= partial.blocks.length && arrived > 0)
       return { ...partial, blocks: partial.blocks.map((block) => ({ ...block, text: "" })) };
     return { ...partial, blocks: partial.blocks.map((block, at) => (at < arrived ? { ...block, text: "" } : block)) };
@@ -427,8 +444,7 @@ export class Transcript {
 
   private grow(delta: Delta): void {
     const before = this.partial.value?.message_id === delta.message_id ? this.partial.value.blocks : [];
-    const arrived = delta.message_id ? (this.arrived.get(delta.message_id) ?? 0) : 0;
-    if (delta.index < arrived) return;
+    if (delta.index < this.whole(delta.message_id)) return;
     const all = before.slice();
     while (all.length <= delta.index) all.push({ kind: delta.kind, text: "" });
     const text = all[delta.index]?.text ?? "";
