@@ -21,6 +21,8 @@ export default defineConfig({
           hookTimeout: 120_000,
           // One browser and one machine: files one after the other.
           fileParallelism: false,
+          // A browser, the keeper and the real CLI share two cores: what is wrong is wrong twice.
+          retry: 1,
         },
       },
       {

@@ -163,3 +163,12 @@ test("the previous prompt is found on pages that were not read", async () => {
   const transcript = await opened(1000);
   expect(await transcript.prompt(1000 - 4 * PAGE, -1)).toBe(1000 - 4 * PAGE - 2);
 });
+
+test("what was read whole is not shown as being said, whichever came first", async () => {
+  const transcript = await opened(4);
+  const said = { message_id: "msg_3", blocks: [{ kind: "text", text: "message 3" }] };
+  transcript.hear(frame("message.partial", said));
+  expect(transcript.partial.value?.blocks.map((block) => block.text)).toEqual([""]);
+  transcript.hear(frame("message.delta", { message_id: "msg_3", index: 0, kind: "text", offset: 0, text: "mess" }));
+  expect(transcript.partial.value?.blocks.map((block) => block.text)).toEqual([""]);
+});
