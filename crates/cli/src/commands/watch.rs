@@ -1,5 +1,7 @@
 //! `watch`: follows a session live, through the keeper.
 
+use std::collections::HashSet;
+
 use rethread_keeper::Client;
 use serde_json::Value;
 
@@ -56,6 +58,7 @@ pub(super) fn follow(
     ui: &mut Ui,
 ) -> Result<(), Failure> {
     let (runtime, client): (_, Client) = (runtime(Threads::One)?, place.client());
+    let mut told = Told::default();
     loop {
         let path = format!("/events?topics=session:{session}&wait=25&after={after}");
         let page: Value = runtime.block_on(client.get(&path)).map_err(|error| explain(&error))?;
@@ -66,7 +69,7 @@ pub(super) fn follow(
         for event in page["items"].as_array().into_iter().flatten() {
             match answer {
                 Answer::Json => ui.data(event.to_string().as_bytes())?,
-                Answer::Text => tell(event, ui)?,
+                Answer::Text => tell(event, &mut told, ui)?,
             }
             ui.flush()?;
             let is_over =
@@ -80,11 +83,22 @@ pub(super) fn follow(
     }
 }
 
-fn tell(event: &Value, ui: &mut Ui) -> Result<(), Failure> {
+/// The messages that were shown already.
+#[derive(Debug, Default)]
+struct Told(HashSet<String>);
+
+impl Told {
+    /// Returns whether a message has not been shown. It comes twice, from the agent and from its file, and the file may
+    /// well be later than the end of the turn.
+    fn is_new(&mut self, message: &Value) -> bool {
+        message["uuid"].as_str().is_none_or(|uuid| self.0.insert(uuid.to_owned()))
+    }
+}
+
+fn tell(event: &Value, told: &mut Told, ui: &mut Ui) -> Result<(), Failure> {
     let data = &event["data"];
     match event["type"].as_str().unwrap_or_default() {
-        // What only the stream knows comes again when it is certain.
-        "message.upsert" if data["provisional"] == false => {
+        "message.upsert" if told.is_new(data) => {
             let role = data["role"].as_str().unwrap_or_default();
             for (tone, text) in words(data) {
                 ui.line(tone, &format!("{role}: {text}"))?;
@@ -130,5 +144,22 @@ fn block(block: &Value) -> Option<(Tone, String)> {
         "tool_use" => Some((Tone::Faint, format!("{} {}", text("name")?, block["input"]))),
         "tool_result" => Some((Tone::Faint, text("content").unwrap_or_else(|| block["content"].to_string()))),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_message_is_shown_when_it_is_said_and_not_again_when_it_is_written_down() {
+        let mut told = Told::default();
+        assert!(told.is_new(&json!({ "uuid": "a", "provisional": true })));
+        assert!(!told.is_new(&json!({ "uuid": "a", "provisional": false })));
+        // One that the agent never announced is shown when it is read.
+        assert!(told.is_new(&json!({ "uuid": "b", "provisional": false })));
+        assert!(told.is_new(&json!({ "uuid": null })) && told.is_new(&json!({ "uuid": null })));
     }
 }
