@@ -143,6 +143,12 @@ export class Api {
     return new Promise((then) => this.waiting.push(then));
   }
 
+  /** Drops what nobody answered, and whoever still waits for a question. */
+  forget(): void {
+    for (const answer of this.ready) answer.end();
+    [this.ready, this.waiting] = [[], []];
+  }
+
   stop(): void {
     this.server.closeAllConnections();
     this.server.close();

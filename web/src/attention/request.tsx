@@ -16,8 +16,9 @@ import { edits, languageOf } from "../thread/tool_words.ts";
 
 /** How long a question is shown before it can be answered: a key that is already down is no answer. */
 const ARMING = 500;
-/** How long "allow" is held. */
+/** How long "allow" is held, and how much of that a single frame may be. */
 const HOLD = 600;
+const LONGEST_FRAME = 100;
 
 /** A text with everything in it that nobody would see. */
 export function Exact({ text }: { text: string }) {
@@ -193,18 +194,28 @@ function toggled(before: string | undefined, label: string, isMany: boolean): st
 /** A button that does something only when it is held: a slip is no decision. */
 function Hold({ label, armed, act }: { label: string; armed: boolean; act: () => void }) {
   const [isHeld, hold] = useState(false);
-  const timer = useRef<number | undefined>(undefined);
+  const frame = useRef(0);
   const begin = () => {
-    if (!armed || timer.current !== undefined) return;
+    if (!armed || frame.current) return;
     hold(true);
-    timer.current = window.setTimeout(() => {
+    let held = 0;
+    let last = performance.now();
+    // Only what was seen counts: a page that stutters must not take a short press for a long one.
+    const count = (at: number) => {
+      held += Math.min(LONGEST_FRAME, Math.max(0, at - last));
+      last = at;
+      if (held < HOLD) {
+        frame.current = requestAnimationFrame(count);
+        return;
+      }
       end();
       act();
-    }, HOLD);
+    };
+    frame.current = requestAnimationFrame(count);
   };
   const end = () => {
-    clearTimeout(timer.current);
-    timer.current = undefined;
+    cancelAnimationFrame(frame.current);
+    frame.current = 0;
     hold(false);
   };
   useEffect(() => end, []);

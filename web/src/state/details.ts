@@ -21,6 +21,8 @@ export const checkpoints = signal<Checkpoint[]>([]);
 export const subagents = signal<SubagentPage["items"]>([]);
 
 let shown: string | undefined;
+let reading: Promise<void> | undefined;
+let isOld = false;
 
 /** Shows a message's line as it was written. */
 export function showRaw(uuid: string): void {
@@ -34,8 +36,9 @@ export function showTab(which: Tab): void {
   isSheetOpen.value = true;
 }
 
-/** Reads what takes a look at the whole session: never before its messages are shown. */
-export async function loadDetails(name: string): Promise<void> {
+/** Reads what takes a look at the whole session: never before its messages are shown, and one look at a time, so that an
+ * older answer cannot come after a newer one. */
+export function loadDetails(name: string): Promise<void> {
   if (shown !== name) {
     shown = name;
     [problems.value, checkpoints.value, subagents.value] = [[], [], []];
@@ -43,6 +46,21 @@ export async function loadDetails(name: string): Promise<void> {
     rawMessage.value = undefined;
     isChecked.value = false;
   }
+  isOld = true;
+  reading ??= readDetails().finally(() => {
+    reading = undefined;
+  });
+  return reading;
+}
+
+async function readDetails(): Promise<void> {
+  while (isOld && shown) {
+    isOld = false;
+    await readAll(shown);
+  }
+}
+
+async function readAll(name: string): Promise<void> {
   const path = `/sessions/${encodeURIComponent(name)}`;
   const read = async <T>(what: string, take: (answer: T) => void): Promise<void> => {
     try {
@@ -53,21 +71,21 @@ export async function loadDetails(name: string): Promise<void> {
       if (!(error instanceof Refused)) throw error;
     }
   };
-  await read<Problems>("problems", (answer) => {
-    problems.value = answer.items;
-    isChecked.value = true;
-  });
+  if (can("checkpoints")) {
+    await read<{ items: Checkpoint[] }>("checkpoints", (answer) => {
+      checkpoints.value = answer.items;
+    });
+  }
   await read<Tree>("tree", (answer) => {
     tree.value = answer;
   });
   await read<SubagentPage>("subagents", (answer) => {
     subagents.value = answer.items;
   });
-  if (can("checkpoints")) {
-    await read<{ items: Checkpoint[] }>("checkpoints", (answer) => {
-      checkpoints.value = answer.items;
-    });
-  }
+  await read<Problems>("problems", (answer) => {
+    problems.value = answer.items;
+    isChecked.value = true;
+  });
 }
 
 /** A rewind that is looked at, was done, or was refused. */

@@ -49,5 +49,9 @@ export function readAddress(): void {
 
 export function followAddress(): void {
   addEventListener("popstate", readAddress);
-  addEventListener("hashchange", readAddress);
+  addEventListener("hashchange", () => {
+    // A one-time address that was pasted where the page is open already: it has to log in from the beginning.
+    if (new URLSearchParams(location.hash.slice(1)).has("boot")) location.reload();
+    else readAddress();
+  });
 }

@@ -63,6 +63,7 @@ export class Transcript {
   private loading = new Map<number, Promise<void>>();
   private loaded = new Set<number>();
   private isNumbered = true;
+  private sending: Promise<void> = Promise.resolve();
   /** How many blocks of a message have arrived whole. */
   private arrived = new Map<string, number>();
 
@@ -469,11 +470,13 @@ export class Transcript {
   }
 
   /** Sends a prompt. It shows at once, and is replaced by the message that has its id. */
-  async send(text: string, isBusy: boolean): Promise<void> {
+  send(text: string, isBusy: boolean): Promise<void> {
     const uuid = crypto.randomUUID();
     const mine: Optimistic = { uuid, text, at: new Date().toISOString(), state: "sending" };
     this.optimistic.value = [...this.optimistic.value, mine];
-    await this.deliver(mine, isBusy);
+    // Two requests at once may overtake each other on their way.
+    this.sending = this.sending.then(() => this.deliver(mine, isBusy));
+    return this.sending;
   }
 
   /** Sends one again that was refused. */
