@@ -27,6 +27,12 @@ export interface Partial {
   blocks: { kind: string; text: string }[];
 }
 
+/** A tool that still runs. */
+export interface Progress {
+  tool_use_id?: unknown;
+  elapsed_time_seconds?: unknown;
+}
+
 /** A prompt that waits for its turn. */
 export interface Queued {
   client_message_id: string;
@@ -75,6 +81,29 @@ export interface Checkpoint {
   tool_use?: string[];
   changes?: Change[];
   left_out?: unknown[];
+  /** What a rewind goes back to, and how it ended. */
+  rewind?: { to: string };
+  ended?: { receipt: string; outcome: string };
+}
+
+/** What happened to one path. */
+export interface FileDiff {
+  path: string;
+  action: "created" | "changed" | "removed" | "unknown";
+  /** `named`, `window`, `outside` or `rewind`. */
+  source: string;
+  /** Nobody looked right after the change. */
+  assumed: boolean;
+  insertions: number | null;
+  deletions: number | null;
+  /** Null for what has no lines, or too many. */
+  diff: string | null;
+}
+
+/** What a part of a session changed. */
+export interface DiffPage {
+  items: FileDiff[];
+  incomplete: string[];
 }
 
 /** One path of a rewind, and what happens to it. */

@@ -3,8 +3,10 @@
 import type { Rewind } from "../api/events.ts";
 import { Icon } from "../parts/icon.tsx";
 import { preview, type RewindState, rewind, rewinding, undoRewind } from "../state/details.ts";
+import type { Transcript } from "../state/transcript.ts";
 import { plain } from "../text/safe.ts";
 import { count, shortened } from "../text/words.ts";
+import { promptName } from "../thread/prompt_name.ts";
 
 const ACTIONS: Record<string, string> = {
   restore: "put back",
@@ -33,7 +35,7 @@ function Steps({ plan, words, isDone }: { plan: Rewind; words: Record<string, st
   );
 }
 
-export function RewindPanel({ state }: { state: RewindState }) {
+export function RewindPanel({ state, transcript }: { state: RewindState; transcript: Transcript }) {
   const close = () => (rewinding.value = undefined);
   const { plan, receipt } = state;
   if (receipt) return <Receipt state={state} close={close} />;
@@ -45,7 +47,7 @@ export function RewindPanel({ state }: { state: RewindState }) {
     void preview(state.session, state.to, new Map(state.choices).set(path, choice));
   return (
     <section class="plan">
-      <h2 class="step">Rewind to before this prompt</h2>
+      <h2 class="step">Rewind to before {promptName(transcript, state.to)}</h2>
       {!plan && !state.problem && <p class="quiet">Comparing files.</p>}
       {plan && (
         <p class="sum">

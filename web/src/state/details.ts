@@ -44,6 +44,7 @@ export function loadDetails(name: string): Promise<void> {
     [problems.value, checkpoints.value, subagents.value] = [[], [], []];
     tree.value = undefined;
     rawMessage.value = undefined;
+    rewinding.value = undefined;
     isChecked.value = false;
   }
   isOld = true;

@@ -4,9 +4,22 @@ import { effect, signal } from "@preact/signals";
 import { isLoggedOut } from "../api/keeper.ts";
 import { Stream } from "../api/stream.ts";
 import { hearOfAttention, loadAttention, pending } from "./attention.ts";
+import { loadOverview } from "./changes.ts";
 import { loadDetails } from "./details.ts";
+import { loadPartings } from "./forks.ts";
 import { route } from "./route.ts";
-import { cardOf, hearOfSessions, info, loadInfo, loadSessions, title } from "./sessions.ts";
+import {
+  cardOf,
+  hearOfSessions,
+  info,
+  isArchiveListed,
+  isListed,
+  loadArchive,
+  loadCard,
+  loadInfo,
+  loadSessions,
+  title,
+} from "./sessions.ts";
 import { Transcript } from "./transcript.ts";
 
 /** The session that is shown. */
@@ -25,6 +38,7 @@ export const stream = new Stream({
   resync(topics) {
     if (topics.includes("sessions")) {
       void loadSessions();
+      if (isArchiveListed.peek()) void loadArchive();
       void loadAttention();
       void loadInfo();
     }
@@ -51,8 +65,14 @@ function follow(): void {
   void opened.open(route.peek().message).then(() => {
     if (load !== loads) return;
     // Looks at the whole of the file, so the conversation comes first.
-    setTimeout(() => void loadDetails(name), 50);
+    setTimeout(() => void loadAround(name), 50);
   });
+}
+
+/** Reads what hangs on the thread beside its messages. */
+async function loadAround(name: string): Promise<void> {
+  await loadDetails(name);
+  if (route.peek().session === name) await loadOverview(name);
 }
 
 export async function start(): Promise<void> {
@@ -66,14 +86,34 @@ export async function start(): Promise<void> {
   effect(() => {
     const shown = transcript.value;
     if (!shown || shown.around.value === 0) return;
-    void loadDetails(shown.name);
+    void loadAround(shown.name);
+  });
+  effect(() => {
+    const name = route.value.session;
+    const card = name ? cardOf(name) : undefined;
+    if (card && isListed.value && transcript.value?.reading.value.state === "ready") void loadPartings(card);
+  });
+  effect(() => {
+    const name = route.value.session;
+    if (name && isListed.value && !cardOf(name)) void loadCard(name);
+  });
+  effect(() => {
+    if (route.value.view === "archive" && !isArchiveListed.peek()) void loadArchive();
   });
   effect(() => {
     const count = pending.value.length;
     const name = route.value.session;
     const card = name ? cardOf(name) : undefined;
     const what =
-      route.value.view === "attention" ? "Attention" : card ? title(card) : info.value?.demo ? "Demo" : "Sessions";
+      route.value.view === "attention"
+        ? "Attention"
+        : route.value.view === "archive"
+          ? "Archive"
+          : card
+            ? title(card)
+            : info.value?.demo
+              ? "Demo"
+              : "Sessions";
     document.title = `${count ? `(${count}) ` : ""}${isLoggedOut.value ? "" : `${what} · `}Rethread`;
   });
 }

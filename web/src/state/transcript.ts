@@ -4,7 +4,7 @@
  * rest. Everything is merged by the messages' ids; nothing is compared by content. */
 
 import { type Signal, signal } from "@preact/signals";
-import type { Delta, Frame, Partial, Queued } from "../api/events.ts";
+import type { Delta, Frame, Partial, Progress, Queued } from "../api/events.ts";
 import { get, post, Refused } from "../api/keeper.ts";
 import type { Head } from "../api/stream.ts";
 import type { Item, Page } from "../api/types.ts";
@@ -52,6 +52,8 @@ export class Transcript {
   readonly ending = signal<Ending | undefined>(undefined);
   /** Goes up when checkpoints, branches or subagents may be others. */
   readonly around = signal(0);
+  /** Since when tools have been running, by their calls; as the agent says, not as the clock of this machine does. */
+  readonly running = signal<ReadonlyMap<string, number>>(new Map());
   /** Messages of subagents that just run, by their id. */
   readonly strands = signal<Map<string, Item[]>>(new Map());
 
@@ -182,6 +184,10 @@ export class Transcript {
 
   get pages(): number {
     return Math.ceil(this.total.value / PAGE);
+  }
+
+  pageOf(number: number): number {
+    return Math.floor(number / PAGE);
   }
 
   isLoaded(page: number): boolean {
@@ -337,6 +343,9 @@ export class Transcript {
       case "message.partial":
         this.partial.value = this.rest(frame.data as Partial);
         return;
+      case "tool.progress":
+        this.noteProgress(frame.data as Progress);
+        return;
       case "queue.changed":
         this.queue.value = (frame.data as { items: Queued[] }).items;
         return;
@@ -359,10 +368,17 @@ export class Transcript {
     }
   }
 
+  private noteProgress(progress: Progress): void {
+    const seconds = Number(progress.elapsed_time_seconds);
+    if (typeof progress.tool_use_id !== "string" || !Number.isFinite(seconds)) return;
+    this.running.value = new Map(this.running.value).set(progress.tool_use_id, Date.now() - seconds * 1000);
+  }
+
   private endTurn(type: string, said: { errors?: unknown; result?: unknown; subtype?: unknown }): void {
     this.turnSince.value = undefined;
     this.partial.value = undefined;
     this.arrived.clear();
+    this.running.value = new Map();
     this.around.value++;
     const errors = Array.isArray(said.errors) ? said.errors.map(String).join("; ") : "";
     if (type === "turn.failed")

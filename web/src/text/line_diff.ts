@@ -35,10 +35,10 @@ function split(text: string): string[] {
   return lines;
 }
 
-const unchanged = (text: string): Word[] => [{ text, changed: false }];
+export const unchanged = (text: string): Word[] => [{ text, changed: false }];
 
 /** Each removed line beside the first added one that it may have become. */
-function paired(before: string[], after: string[]): [Word[][], Word[][]] {
+export function paired(before: string[], after: string[]): [Word[][], Word[][]] {
   const [removals, additions] = [before.map(unchanged), after.map(unchanged)];
   if (before.length * after.length > 2500) return [removals, additions];
   let from = 0;

@@ -6,6 +6,7 @@ import { Copy } from "../parts/copy.tsx";
 import { Icon, Knot } from "../parts/icon.tsx";
 import { Time } from "../parts/time.tsx";
 import { byCall } from "../state/attention.ts";
+import { filesOfCalls, lookAt } from "../state/changes.ts";
 import { now } from "../state/clock.ts";
 import { preview, showRaw, showTab } from "../state/details.ts";
 import { can } from "../state/sessions.ts";
@@ -14,8 +15,11 @@ import { Markdown } from "../text/markdown.tsx";
 import { plain } from "../text/safe.ts";
 import { count, dayName, exact, number, shortened, size, timeOfDay } from "../text/words.ts";
 import { Branch } from "./branch.tsx";
+import { PartingRow } from "./parting.tsx";
+import { promptName } from "./prompt_name.ts";
 import type { Point, Row } from "./rows.ts";
 import { Strand } from "./strand.tsx";
+import { TakenRow } from "./taken_row.tsx";
 import { current } from "./thread.tsx";
 import { Output, openness, Tool } from "./tool.tsx";
 
@@ -30,7 +34,7 @@ interface RowProps {
 const LONG = 24_000;
 
 export function RowView({ row, transcript, card, isRunning }: RowProps) {
-  const place = current.value === row.number ? " current" : "";
+  const place = `${current.value === row.number ? " current" : ""}${row.isTaken ? " taken" : ""}`;
   const about = { "data-number": row.number, "data-uuid": row.item.uuid ?? undefined };
   switch (row.kind) {
     case "day":
@@ -84,6 +88,9 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
             uuid={row.item.uuid}
             startedAt={row.item.timestamp}
             isRunning={isRunning}
+            since={result ? undefined : transcript.running.value.get(row.call.id)}
+            files={filesOfCalls.value.get(row.call.id)?.length}
+            openFiles={() => void lookAt(transcript.name, { kind: "tool", id: row.call.id })}
           />
         </div>
       );
@@ -124,7 +131,11 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
     case "fray":
       return <Fray row={row} />;
     case "knot":
-      return <KnotRow point={row.point} transcript={transcript} />;
+      return <KnotRow point={row.point} transcript={transcript} isTaken={!!row.isTaken} />;
+    case "taken":
+      return <TakenRow taken={row.taken} transcript={transcript} />;
+    case "parting":
+      return <PartingRow parting={row.parting} isTaken={!!row.isTaken} />;
     case "branch":
       return <Branch leaf={row.leaf} from={row.item.uuid ?? ""} transcript={transcript} card={card} />;
   }
@@ -308,7 +319,7 @@ export function Fray({
 }
 
 /** A checkpoint: what it holds on hover or focus, and the way back. */
-function KnotRow({ point, transcript }: { point: Point; transcript: Transcript }) {
+function KnotRow({ point, transcript, isTaken }: { point: Point; transcript: Transcript; isTaken: boolean }) {
   const [isShown, show] = useState(false);
   const [isLow, sink] = useState(false);
   // It opens to the side where there is room.
@@ -317,30 +328,31 @@ function KnotRow({ point, transcript }: { point: Point; transcript: Transcript }
     sink(box.bottom > innerHeight - 320);
     show(true);
   };
+  const name = promptName(transcript, point.message);
   const goBack = () => {
     show(false);
     void preview(transcript.name, point.message);
     showTab("changes");
   };
   return (
-    <div class={isShown ? "row knot on" : "row knot"} onMouseLeave={() => show(false)}>
+    <div class={`row knot${isShown ? " on" : ""}${isTaken ? " taken" : ""}`} onMouseLeave={() => show(false)}>
       <button
         type="button"
         class="knot-button"
         aria-expanded={isShown}
-        aria-label={`Checkpoint before this prompt, ${count(point.files.length, "file")}`}
+        aria-label={`Checkpoint before ${name}, ${count(point.files.length, "file")}`}
         onMouseEnter={open}
         onClick={(event) => (isShown ? show(false) : open(event))}
       >
         <Knot />
       </button>
       <span>
-        <b>Checkpoint</b> before this prompt · {count(point.files.length, "file")}
+        <b>Checkpoint</b> before {name} · {count(point.files.length, "file")}
       </span>
       {isShown && (
         <div class={isLow ? "pop above" : "pop"}>
           <header>
-            <b>Before this prompt</b> <span class="quiet">· {timeOfDay(point.at)}</span>
+            <b>Before {name}</b> <span class="quiet">· {timeOfDay(point.at)}</span>
           </header>
           <ul>
             {point.files.slice(0, 8).map((path) => (
@@ -355,6 +367,15 @@ function KnotRow({ point, transcript }: { point: Point; transcript: Transcript }
           <footer>
             <button type="button" onClick={goBack} disabled={!can("checkpoints")}>
               Rewind to here
+            </button>
+            <button
+              type="button"
+              onClick={() => {
+                show(false);
+                void lookAt(transcript.name, { kind: "turn", id: point.message });
+              }}
+            >
+              Open diff
             </button>
           </footer>
         </div>

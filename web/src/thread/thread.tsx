@@ -2,8 +2,10 @@
 
 import { computed, signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import type { Card } from "../api/types.ts";
+import type { Card, Item } from "../api/types.ts";
+import { rewinds, type TakenBack } from "../state/changes.ts";
 import { checkpoints, problems, tree } from "../state/details.ts";
+import { partingsAt } from "../state/forks.ts";
 import { PAGE, type Transcript } from "../state/transcript.ts";
 import { Minimap } from "./minimap.tsx";
 import { RowView } from "./row.tsx";
@@ -31,10 +33,21 @@ function around(transcript: Transcript): Around {
     problems: problems.value,
     points: knots.value,
     branches: abandonedShown.value ? (tree.value?.branches ?? []) : [],
+    partings: partingsAt.value,
+    rewinds: rewinds.value,
+    isTaken: (number, item) => rewinds.value.some((it) => isWithin(transcript, it, number, item)),
     isResultKnown: (call) => transcript.isCallKnown(call),
     previous: (number) => transcript.item(number - 1),
     ordinal: (number) => transcript.ordinal(number),
   };
+}
+
+/** Whether a message lies between the prompt that files went back to and the moment when they did. */
+function isWithin(transcript: Transcript, taken: TakenBack, number: number, item: Item): boolean {
+  if (!item.timestamp || Date.parse(item.timestamp) > Date.parse(taken.at)) return false;
+  const first = transcript.numberOf(taken.message);
+  if (first !== undefined) return number >= first;
+  return Date.parse(item.timestamp) >= Date.parse(knots.value.get(taken.message)?.at ?? taken.at);
 }
 
 function PageView({ transcript, page, card }: { transcript: Transcript; page: number; card: Card | undefined }) {

@@ -2,7 +2,7 @@
 
 import { type Signal, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { Copy } from "../parts/copy.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { showRaw } from "../state/details.ts";
@@ -10,7 +10,7 @@ import { Coloured } from "../text/code.tsx";
 import type { Diff } from "../text/line_diff.ts";
 import { Markdown } from "../text/markdown.tsx";
 import { plain } from "../text/safe.ts";
-import { duration, number } from "../text/words.ts";
+import { count, duration, number } from "../text/words.ts";
 import type { ToolResult, ToolUse } from "./blocks.ts";
 import { edits, languageOf, outcome, words } from "./tool_words.ts";
 
@@ -175,6 +175,22 @@ interface ToolProps {
   uuid: string | null | undefined;
   startedAt: string | null | undefined;
   isRunning: boolean;
+  /** Since when it runs, if the agent said so. */
+  since?: number | undefined;
+  /** How many files it left changed, and a way to look at them. */
+  files?: number | undefined;
+  openFiles?: (() => void) | undefined;
+}
+
+/** How long something has been running; a moment is nothing to tell of. */
+function Running({ since }: { since: number }) {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => tick((it) => it + 1), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  const elapsed = Date.now() - since;
+  return elapsed >= 2000 ? <span class="elapsed">{duration(elapsed)}</span> : null;
 }
 
 /** How long a call took; nothing where that is too short to matter. */
@@ -188,7 +204,7 @@ const isDenied = (result: ToolResult | undefined): boolean =>
   !!result?.isError &&
   /^(The user doesn't want|Permission to use|User rejected|Tool permission request failed)/.test(result.text);
 
-export function Tool({ call, result, directory, uuid, startedAt, isRunning }: ToolProps) {
+export function Tool({ call, result, directory, uuid, startedAt, isRunning, since, files, openFiles }: ToolProps) {
   const isFailed = !!result?.isError;
   const isOpen = openness(call.id, isRunning && !result);
   const diff = useMemo(() => edits(call), [call]);
@@ -223,7 +239,10 @@ export function Tool({ call, result, directory, uuid, startedAt, isRunning }: To
         ) : result ? (
           (diff || call.name === "Bash") && <Icon name="ok" tone="good" />
         ) : isRunning ? (
-          <Icon name="running" tone="accent" />
+          <>
+            <Running since={since ?? (Date.parse(startedAt ?? "") || Date.now())} />
+            <Icon name="running" tone="accent" />
+          </>
         ) : (
           <span>no answer</span>
         )}
@@ -244,6 +263,11 @@ export function Tool({ call, result, directory, uuid, startedAt, isRunning }: To
           {call.name}
           {result && result.text.length > 20_000 ? ` · ${number(result.text.length)} characters` : ""}
         </span>
+        {files ? (
+          <button type="button" class="bare" title="What it did to files" onClick={openFiles}>
+            {count(files, "file")} changed
+          </button>
+        ) : null}
         {result?.text && <Copy text={plain(result.text)} label="Copy the output" words="Copy output" />}
         {uuid && (
           <button type="button" class="bare" onClick={() => showRaw(uuid)}>
