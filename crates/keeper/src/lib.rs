@@ -19,6 +19,7 @@ mod driving;
 mod error;
 mod extract;
 mod failures;
+mod folders;
 mod follow;
 mod gate;
 mod hosts;

@@ -4,6 +4,8 @@ mod about;
 mod attention;
 mod auth;
 mod checkpoints;
+mod diff;
+mod directories;
 mod drive;
 mod events;
 mod messages;
@@ -63,6 +65,7 @@ fn table() -> OpenApiRouter<Arc<Keeper>> {
         .routes(routes!(auth::logout))
         .routes(routes!(auth::boot))
         .routes(routes!(projects::projects))
+        .routes(routes!(directories::directories))
         .routes(routes!(sessions::list, drive::create))
         .routes(routes!(sessions::get, sessions::patch, sessions::delete))
         .routes(routes!(sessions::restore))
@@ -78,6 +81,7 @@ fn table() -> OpenApiRouter<Arc<Keeper>> {
         .routes(routes!(drive::fork))
         .routes(routes!(drive::lease))
         .routes(routes!(checkpoints::list))
+        .routes(routes!(diff::diff))
         .routes(routes!(checkpoints::rewind))
         .routes(routes!(checkpoints::undo))
         .routes(routes!(attention::list))

@@ -27,6 +27,8 @@ pub struct Settings {
     pub trash: PathBuf,
     /// Sessions of other directories are not shown; all are if this is empty.
     pub allowed_roots: Vec<PathBuf>,
+    /// Where a person begins to look for a directory when every one is allowed.
+    pub start: PathBuf,
     /// Names by which this keeper may be called, beside those of the loopback.
     pub allowed_hosts: Vec<String>,
     /// How sessions are driven; they are only read if it is not known.
@@ -71,6 +73,7 @@ impl Settings {
             cache: home.join("cache"),
             trash: home.join("native-trash"),
             allowed_roots: Vec::new(),
+            start: PathBuf::from("/"),
             allowed_hosts: Vec::new(),
             agent: None,
             bypass: Bypass::Refused,

@@ -377,6 +377,11 @@ fn writes_edits_and_shell_changes_are_taken_back_and_forth() {
     assert!(fs::read_to_string(at("kept.txt")).unwrap().contains("gone"));
     let checkpoints = kept.get(&format!("/sessions/{id}/checkpoints")).good();
     assert!(!checkpoints["items"].as_array().unwrap().is_empty());
+    let diff = kept.get(&format!("/sessions/{id}/diff?turn={message}")).good();
+    let changed: Vec<&str> =
+        diff["items"].as_array().unwrap().iter().map(|item| item["path"].as_str().unwrap()).collect();
+    assert_eq!(changed, ["edited.txt", "kept.txt", "shell.txt", "written.txt"], "{diff}");
+    assert!(diff["items"][0]["diff"].as_str().unwrap().ends_with("-two\n+2\n"), "{diff}");
     let rewind = |body: Value| kept.post(&format!("/sessions/{id}/rewind"), body);
     let plan = rewind(json!({ "to": message, "dry_run": true })).good();
     assert_eq!(plan["result"]["canRewind"], true, "{plan}");

@@ -93,6 +93,7 @@ impl Serve {
         settings.trash = demo.path().join("trash");
         let config = ("CLAUDE_CONFIG_DIR".to_owned(), demo.claude().display().to_string());
         settings.agent = Some(Agent { program: demo.agent(), environment: vec![config] });
+        settings.allowed_roots = vec![demo.project()];
         settings.demo = true;
         settings
     }
@@ -105,6 +106,7 @@ impl Serve {
         let mut settings = Settings::new(&place.home, context.store.clone());
         settings.listen = typed.listen.or(configured.listen).unwrap_or(settings.listen);
         settings.allowed_roots = either(&typed.allowed_roots, configured.allowed_root);
+        settings.start = std::env::var_os("HOME").map_or(settings.start, PathBuf::from);
         settings.allowed_hosts = [typed.allow_hosts.clone(), configured.allow_host].concat();
         settings.claude_folder = context.native.claude().ok().map(|claude| claude.path().to_owned());
         settings.cache = context.native.cache().unwrap_or(settings.cache);

@@ -42,7 +42,7 @@ pub(crate) async fn list(
 }
 
 /// Opens a session's checkpoints; none if it never had any.
-async fn open(keeper: &Arc<Keeper>, known: &Known) -> Result<Option<Arc<Checkpointer>>, Problem> {
+pub(super) async fn open(keeper: &Arc<Keeper>, known: &Known) -> Result<Option<Arc<Checkpointer>>, Problem> {
     if let Some(driver) = keeper.drivers.get(&known.card.session_id)
         && let Some(checkpointer) = driver.checkpointer()
     {
@@ -57,7 +57,7 @@ async fn open(keeper: &Arc<Keeper>, known: &Known) -> Result<Option<Arc<Checkpoi
     Ok(Some(Arc::new(opened.map_err(refuse)?)))
 }
 
-fn refuse(error: rethread_checkpoint::Error) -> Problem {
+pub(super) fn refuse(error: rethread_checkpoint::Error) -> Problem {
     use rethread_checkpoint::Error;
     match &error {
         Error::NoSuchPoint { .. } => Problem::not_found("checkpoint"),

@@ -20,6 +20,7 @@ use crate::topic::Interest;
 const BYTES: usize = 4 << 20;
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct EventsQuery {
     /// `EPOCH:SEQ` of the last answer; only what comes from now on if it is missing.
     after: Option<String>,

@@ -23,6 +23,7 @@ use crate::position::Position;
 use crate::problem::Problem;
 
 #[derive(Clone, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct MessagesQuery {
     /// The conversation that would be resumed, or every branch in the order of the file.
     branch: Option<Branch>,

@@ -24,6 +24,7 @@ pub(crate) const MOST: usize = 500;
 pub(crate) const USUAL: usize = 50;
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct SessionsQuery {
     /// Only those of this repository or directory.
     project: Option<String>,
