@@ -20,6 +20,10 @@ export class Answer {
     private readonly response: ServerResponse,
     private readonly number: number,
     model: string,
+    /** The last thing that the model is told, as JSON. */
+    readonly heard: string,
+    /** Everything that it is told. */
+    readonly told: string,
   ) {
     const message = {
       id: `msg_${number}`,
@@ -130,7 +134,13 @@ export class Api {
       );
       return;
     }
-    const answer = new Answer(response, ++this.count, body.model ?? "claude");
+    const answer = new Answer(
+      response,
+      ++this.count,
+      body.model ?? "claude",
+      JSON.stringify(body.messages?.at(-1)),
+      text,
+    );
     const next = this.waiting.shift();
     if (next) next(answer);
     else this.ready.push(answer);

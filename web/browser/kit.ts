@@ -122,7 +122,8 @@ export class Desk {
 
   async clear(): Promise<void> {
     await this.stop("SIGKILL");
-    rmSync(this.folder, { recursive: true, force: true });
+    // What the keeper drove ends a moment after it, and may still write.
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
 }
 

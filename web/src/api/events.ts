@@ -81,29 +81,8 @@ export interface Checkpoint {
   tool_use?: string[];
   changes?: Change[];
   left_out?: unknown[];
-  /** What a rewind goes back to, and how it ended. */
+  /** What a rewind went back to. */
   rewind?: { to: string };
-  ended?: { receipt: string; outcome: string };
-}
-
-/** What happened to one path. */
-export interface FileDiff {
-  path: string;
-  action: "created" | "changed" | "removed" | "unknown";
-  /** `named`, `window`, `outside` or `rewind`. */
-  source: string;
-  /** Nobody looked right after the change. */
-  assumed: boolean;
-  insertions: number | null;
-  deletions: number | null;
-  /** Null for what has no lines, or too many. */
-  diff: string | null;
-}
-
-/** What a part of a session changed. */
-export interface DiffPage {
-  items: FileDiff[];
-  incomplete: string[];
 }
 
 /** One path of a rewind, and what happens to it. */

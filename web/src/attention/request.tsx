@@ -97,7 +97,7 @@ function What({ attention }: { attention: Attention }) {
   if (name === "ExitPlanMode") {
     return (
       <div class="plan-text prose-text">
-        <Markdown text={String(members.plan ?? "")} />
+        {members.plan ? <Markdown text={String(members.plan)} /> : <p class="quiet">It wrote no plan.</p>}
       </div>
     );
   }
@@ -273,6 +273,7 @@ export function Request({
   const refusal = refusals.value.get(shown.id);
   const isPending = attention.state === "pending";
   const isQuestion = shown.tool_name === "AskUserQuestion";
+  const isPlan = shown.tool_name === "ExitPlanMode";
   const refuse = () =>
     void decide(attention, { decision: "deny", ...(reason.trim() ? { message: reason.trim() } : {}) });
   const text = JSON.stringify(shown.input);
@@ -350,21 +351,29 @@ export function Request({
               />
             ) : null}
             <button type="button" ref={deny} disabled={!armed} onClick={refuse}>
-              Deny
+              {isPlan ? "Keep planning" : "Deny"}
             </button>
             <Hold
-              label="Hold to allow once"
+              label={isPlan ? "Hold to begin" : "Hold to allow once"}
               armed={armed}
               act={() => void decide(attention, { decision: "allow", scope: "once" })}
             />
             <button type="button" class="bare" onClick={() => say(!isSaying)}>
-              {isSaying ? "Deny without a word" : "Deny and say why"}
+              {isPlan
+                ? isSaying
+                  ? "Say nothing"
+                  : "Say what to change"
+                : isSaying
+                  ? "Deny without a word"
+                  : "Deny and say why"}
             </button>
-            <Hold
-              label="Hold to allow for session"
-              armed={armed}
-              act={() => void decide(attention, { decision: "allow", scope: "session" })}
-            />
+            {!isPlan && (
+              <Hold
+                label="Hold to allow for session"
+                armed={armed}
+                act={() => void decide(attention, { decision: "allow", scope: "session" })}
+              />
+            )}
           </div>
         )}
       </section>

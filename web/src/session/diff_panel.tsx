@@ -1,7 +1,7 @@
 /** What a turn or a tool changed, file by file. */
 
 import { useState } from "preact/hooks";
-import type { FileDiff } from "../api/events.ts";
+import type { FileDiff } from "../api/types.ts";
 import { Icon } from "../parts/icon.tsx";
 import { type Look, looking } from "../state/changes.ts";
 import { preview } from "../state/details.ts";

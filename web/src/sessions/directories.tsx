@@ -2,23 +2,10 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { get, Refused } from "../api/keeper.ts";
+import type { DirectoryPage } from "../api/types.ts";
 import { Icon } from "../parts/icon.tsx";
 import { plain } from "../text/safe.ts";
 import { place } from "../text/words.ts";
-
-interface Directory {
-  name: string;
-  path: string;
-  /** It is the root of a git repository or worktree. */
-  repository: boolean;
-}
-
-interface DirectoryPage {
-  path: string | null;
-  parent: string | null;
-  items: Directory[];
-  next: string | null;
-}
 
 interface DirectoriesProps {
   /** The directory that is chosen; nothing shows where to begin. */

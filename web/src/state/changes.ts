@@ -1,10 +1,11 @@
 /** What a session did to files: since it began, in one turn, by one tool; and what of it was taken back. */
 
 import { computed, signal } from "@preact/signals";
-import type { Checkpoint, DiffPage } from "../api/events.ts";
 import { get, post, Refused } from "../api/keeper.ts";
+import type { DiffPage } from "../api/types.ts";
 import { attempt } from "./actions.ts";
 import { checkpoints, showTab } from "./details.ts";
+import { takenBack } from "./taken_back.ts";
 
 /** A part of a session: the turn of a prompt, a tool call, everything since a prompt. */
 export interface Part {
@@ -69,38 +70,6 @@ export const filesOfCalls = computed(() => {
   }
   return all;
 });
-
-/** A rewind that counts: everything from a prompt up to then was taken back. */
-export interface TakenBack {
-  receipt: string;
-  /** The prompt before which files are as they were. */
-  message: string;
-  at: string;
-  files: string[];
-}
-
-/** The rewinds that were not undone. Undoing one is a rewind to its receipt, and can itself be undone. */
-export function takenBack(all: Checkpoint[]): TakenBack[] {
-  const done = new Set(all.flatMap((it) => (it.ended && it.ended.outcome !== "taken_back" ? [it.ended.receipt] : [])));
-  const undone = new Set<string>();
-  const found: TakenBack[] = [];
-  for (const record of all.toReversed()) {
-    const to = record.what === "rewind" ? record.rewind?.to : undefined;
-    if (!to || !done.has(record.id) || undone.has(record.id)) continue;
-    if (all.some((other) => other.what === "rewind" && other.id === to)) {
-      undone.add(to);
-      continue;
-    }
-    const message = all.find((other) => other.id === to)?.message ?? to;
-    found.push({
-      receipt: record.id,
-      message,
-      at: record.created_at,
-      files: [...new Set((record.changes ?? []).map((change) => change.path))],
-    });
-  }
-  return found.reverse();
-}
 
 export const rewinds = computed(() => takenBack(checkpoints.value));
 

@@ -2,8 +2,8 @@
 
 import type { Checkpoint } from "../api/events.ts";
 import type { Item, ProblemItem, Tree } from "../api/types.ts";
-import type { TakenBack } from "../state/changes.ts";
 import type { Parting } from "../state/forks.ts";
+import type { TakenBack } from "../state/taken_back.ts";
 import { type Block, blocks, type ToolUse, textOf } from "./blocks.ts";
 
 /** Something that hangs on the thread. */

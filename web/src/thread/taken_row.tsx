@@ -2,7 +2,8 @@
 
 import { Icon } from "../parts/icon.tsx";
 import { Ago } from "../parts/time.tsx";
-import { type TakenBack, undoReceipt } from "../state/changes.ts";
+import { undoReceipt } from "../state/changes.ts";
+import type { TakenBack } from "../state/taken_back.ts";
 import type { Transcript } from "../state/transcript.ts";
 import { count } from "../text/words.ts";
 

@@ -3,9 +3,10 @@
 import { computed, signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Card, Item } from "../api/types.ts";
-import { rewinds, type TakenBack } from "../state/changes.ts";
+import { rewinds } from "../state/changes.ts";
 import { checkpoints, problems, tree } from "../state/details.ts";
 import { partingsAt } from "../state/forks.ts";
+import type { TakenBack } from "../state/taken_back.ts";
 import { PAGE, type Transcript } from "../state/transcript.ts";
 import { Minimap } from "./minimap.tsx";
 import { RowView } from "./row.tsx";
