@@ -94,7 +94,7 @@ describe.runIf(drive.hasAgent)("files", () => {
     expect(await files.locator("code").allInnerTexts()).toEqual(["one.txt", "three.txt", "two.txt"]);
     await files.getByText("one.txt").click();
     await page.locator(".plan .diff").waitFor();
-    expect(await page.locator(".plan .diff .a span").allInnerTexts()).toEqual(["A", "B"]);
+    expect(await page.locator(".plan .diff .a > span").allInnerTexts()).toEqual(["A", "B"]);
     await page.locator(".plan").getByRole("button", { name: "Close" }).click();
     // By call; its card is open if it was seen running.
     const tool = page.locator(".tool", { hasText: "ran sed -i s/a/A/" });
@@ -121,7 +121,10 @@ describe.runIf(drive.hasAgent)("files", () => {
     const clash = page.locator(".clash", { hasText: "Cargo.toml" });
     await clash.waitFor();
     await page.getByText("1 file is in conflict and needs your choice.").waitFor();
-    expect(await clash.locator(".why p").innerText()).not.toBe("");
+    expect(await clash.locator(".why p").first().innerText()).toBe("It is not as the agent left it.");
+    // What is at stake is shown: what Claude did, and what somebody else did.
+    await clash.locator(".diff").waitFor();
+    expect(await clash.locator(".diff .a > span").allInnerTexts()).toEqual(['serde = "1"', 'wiremock = "0.6"']);
     const go = page.getByRole("button", { name: /^Rewind 1 file/ });
     expect(await go.isDisabled()).toBe(true);
     await page.screenshot({ path: join(pictures, "conflict-light.png") });

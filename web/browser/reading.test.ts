@@ -461,4 +461,63 @@ describe("for everybody", () => {
     await page.locator(".sess", { hasText: "Another name" }).waitFor();
     expect(troubles).toEqual([]);
   });
+
+  test("the archive shows what was put away, reads it, and gives it back", async () => {
+    const { page, troubles } = await tab(desk);
+    const other = new Conversation(id(), desk.project).named("Put away").prompt("x").says("still readable");
+    other.write(desk);
+    await page.locator(".sess", { hasText: "Put away" }).click();
+    await ready(page, "still readable");
+    await page.getByRole("button", { name: "More" }).click();
+    await page.getByRole("menuitem", { name: "Archive" }).click();
+    await page.getByRole("link", { name: "Archived" }).click();
+    await page.locator(".sess", { hasText: "Put away" }).waitFor();
+    expect(new URL(page.url()).hash).toBe("#archived");
+    expect(await page.locator(".sess .nm b").allInnerTexts()).toEqual(["Put away"]);
+    await page.screenshot({ path: join(pictures, "archive-light.png") });
+    // A link to it works in a page that has never seen it.
+    await page.goto("about:blank");
+    await page.goto(`${desk.address}/#session=${other.session}`);
+    await ready(page, "still readable");
+    await page.locator("h1", { hasText: "Put away" }).waitFor();
+    await ready(page, "This session is in the archive.");
+    await show(page, "archived");
+    await page.getByRole("button", { name: "Bring back Put away" }).click();
+    await ready(page, "Nothing is in the archive");
+    await show(page, "");
+    await page.locator(".sess", { hasText: "Put away" }).waitFor();
+    expect(troubles).toEqual([]);
+  });
+
+  test("pictures are shown from their bytes, and from nowhere else", async () => {
+    const { page, troubles } = await tab(desk);
+    const data =
+      "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAFklEQVR4nGP8z8DAwMDAxAADLAwMDAAMDQECh8yH3wAAAABJRU5ErkJggg==";
+    const source = { type: "base64", media_type: "image/png", data };
+    const other = new Conversation(id(), desk.project).named("Pictures");
+    other.add("user", {
+      role: "user",
+      content: [
+        { type: "text", text: "look at this" },
+        { type: "image", source },
+      ],
+    });
+    other.tool("Read", { file_path: `${desk.project}/x.png` }, [{ type: "image", source }]);
+    other.tool("WebFetch", { url: "http://evil.invalid" }, [
+      { type: "image", source: { type: "url", url: "http://evil.invalid/x.png" } },
+    ]);
+    other.says("Seen. ![far away](http://evil.invalid/y.png)");
+    other.write(desk);
+    await show(page, `session=${other.session}`);
+    await ready(page, "Seen.");
+    for (const name of ["read x.png", "fetched"]) await page.locator(".call", { hasText: name }).click();
+    const pictures = page.locator(".thread img");
+    await page.waitForFunction(() => document.querySelectorAll(".thread img").length === 2);
+    expect(await pictures.evaluateAll((all) => all.map((it) => (it as HTMLImageElement).src.slice(0, 22)))).toEqual([
+      "data:image/png;base64,",
+      "data:image/png;base64,",
+    ]);
+    await ready(page, "[a picture that is not shown]");
+    expect(troubles).toEqual([]);
+  });
 });

@@ -25,7 +25,8 @@ export function App() {
   if (isLoggedOut.value) return <LoggedOut />;
   const { view } = route.value;
   // Files take more room than facts.
-  const isWide = tab.value === "changes" && (looking.value ?? rewinding.value)?.session === route.value.session;
+  const isWide =
+    tab.value === "changes" && [looking.value, rewinding.value].some((it) => it && it.session === route.value.session);
   return (
     <>
       <Stale />

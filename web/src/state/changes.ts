@@ -28,6 +28,13 @@ export const looking = signal<Look | undefined>(undefined);
 const read = (session: string, part: Part): Promise<DiffPage> =>
   get<DiffPage>(`/sessions/${encodeURIComponent(session)}/diff?${part.kind}=${encodeURIComponent(part.id)}`);
 
+/** What became of one file since before a prompt, whoever did it. */
+export async function diffSince(session: string, message: string, path: string): Promise<string | null> {
+  const query = new URLSearchParams({ since: message, path });
+  const page = await get<DiffPage>(`/sessions/${encodeURIComponent(session)}/diff?${query}`);
+  return page.items.find((file) => file.path === path)?.diff ?? null;
+}
+
 /** Shows what a part of a session changed, beside the thread. */
 export async function lookAt(session: string, part: Part, path?: string): Promise<void> {
   const look: Look = { session, part, path };

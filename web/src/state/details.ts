@@ -142,7 +142,9 @@ export function rewind(state: RewindState): Promise<void> {
       leave: chosen(state, "leave"),
       force: chosen(state, "force"),
     };
-    return { receipt: await post<Rewind>(`/sessions/${encodeURIComponent(state.session)}/rewind`, body) };
+    const answer = await post<Rewind>(`/sessions/${encodeURIComponent(state.session)}/rewind`, body);
+    // Something stands in the way that did not when it was looked at: then nothing was done.
+    return answer.undo ? { receipt: answer } : { plan: answer };
   });
 }
 
