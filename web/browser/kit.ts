@@ -169,6 +169,8 @@ export async function tab(
   const page = await context.newPage();
   watch(page, desk, troubles);
   await page.goto(options.url ?? desk.open());
+  // Whoever goes on before the code was changed for a cookie is not logged in.
+  await page.locator("#page > *").first().waitFor();
   return { page, context, troubles };
 }
 
@@ -221,7 +223,8 @@ export function withAgent(desk: Desk, url: string): boolean {
   return true;
 }
 
-/** Scrolls a thread from its end to its beginning, two screens a frame; returns the tasks that held up the page. */
+/** Scrolls a thread from its end to its beginning: at first as fast as one can look at it, then two screens a frame. Returns
+ * the tasks that held up the page. */
 export function scrollToTop(page: Page): Promise<number[]> {
   return page.evaluate(async () => {
     const long: number[] = [];
@@ -232,7 +235,7 @@ export function scrollToTop(page: Page): Promise<number[]> {
     if (!scroller) throw new Error("no thread");
     const frame = () => new Promise((then) => requestAnimationFrame(then));
     for (let frames = 0; scroller.scrollTop > 0 && frames < 5000; frames++) {
-      scroller.scrollTop -= scroller.clientHeight * 2;
+      scroller.scrollTop -= scroller.clientHeight * (frames < 300 ? 0.2 : 2);
       await frame();
     }
     for (let frames = 0; frames < 30; frames++) await frame();

@@ -42,6 +42,8 @@ function fresh(text: string, delta: Delta): string {
   return new TextDecoder().decode(rest);
 }
 
+const nextFrame = (): Promise<unknown> => new Promise((then) => requestAnimationFrame(then));
+
 export class Transcript {
   readonly reading = signal<Reading>({ state: "loading" });
   readonly total = signal(0);
@@ -50,6 +52,8 @@ export class Transcript {
   readonly queue = signal<Queued[]>([]);
   readonly turnSince = signal<number | undefined>(undefined);
   readonly ending = signal<Ending | undefined>(undefined);
+  /** Goes up when everything is read anew. */
+  readonly reads = signal(0);
   /** Goes up when checkpoints, branches or subagents may be others. */
   readonly around = signal(0);
   /** Since when tools have been running, by their calls; as the agent says, not as the clock of this machine does. */
@@ -105,6 +109,7 @@ export class Transcript {
     this.loading.clear();
     this.place(page);
     for (const version of this.versions.values()) version.value++;
+    this.reads.value++;
     this.around.value++;
     this.subscribe(page.head);
     this.refreshQueue();
@@ -251,15 +256,44 @@ export class Transcript {
     return reading;
   }
 
-  private async readNumbered(page: number): Promise<void> {
+  /** Reads all pages from one to another that are not here, with as few requests as possible. */
+  ensureAll(first: number, last: number): void {
+    if (!this.isNumbered) {
+      for (let page = first; page <= last; page++) void this.ensure(page);
+      return;
+    }
+    const isMissing = (page: number) =>
+      page >= 0 && page < this.pages && !this.loaded.has(page) && !this.loading.has(page);
+    for (let page = first; page <= last; page++) {
+      if (!isMissing(page)) continue;
+      let count = 1;
+      while (page + count <= last && isMissing(page + count)) count++;
+      const from = page;
+      const reading = this.readNumbered(from, count)
+        .catch(() => {
+          // They are asked for again when somebody looks there again.
+        })
+        .finally(() => {
+          for (let at = from; at < from + count; at++) this.loading.delete(at);
+        });
+      for (let at = from; at < from + count; at++) this.loading.set(at, reading);
+      page += count;
+    }
+  }
+
+  private async readNumbered(page: number, count = 1): Promise<void> {
     const from = page * PAGE;
-    const query = page === 0 ? `around=0:&limit=${PAGE}` : `after=${from - 1}:&limit=${PAGE}`;
-    const read = await this.read(query);
-    const items = read.items.slice(0, PAGE);
-    items.forEach((item, at) => {
-      this.put(from + at, item);
-    });
-    this.noteLoaded(from, from + items.length);
+    const limit = PAGE * count;
+    const read = await this.read(page === 0 ? `around=0:&limit=${limit}` : `after=${from - 1}:&limit=${limit}`);
+    // A frame for each page: all of them at once are more than a frame has time for.
+    for (let at = 0; at < count; at++) {
+      if (at > 0) await nextFrame();
+      const items = read.items.slice(at * PAGE, (at + 1) * PAGE);
+      items.forEach((item, place) => {
+        this.put(from + at * PAGE + place, item);
+      });
+      this.noteLoaded(from + at * PAGE, from + at * PAGE + items.length);
+    }
   }
 
   /** A store knows no numbers: whoever wants an early page reads towards it. */

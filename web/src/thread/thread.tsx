@@ -18,6 +18,9 @@ const MARGIN = 600;
 /** How high a page is taken for until it was seen. */
 const GUESS = 700;
 
+/** How long a page is near the view before it is read, in milliseconds. */
+const DWELL = 40;
+
 /** Where the view is; others ask it to go elsewhere. */
 export const jump = signal<{ number: number; uuid?: string | undefined } | "end" | undefined>(undefined);
 /** The number of the message at the top of the view, and the one that keys work on. */
@@ -90,9 +93,18 @@ export function Thread({ transcript, card }: { transcript: Transcript; card: Car
   // After every change: those who are at the end stay there, and those who want to go somewhere get there.
   useLayoutEffect(() => view.settle());
   useEffect(() => {
-    for (const page of pages) void transcript.ensure(page);
-    transcript.keepNear(first, last);
-  });
+    const read = () => {
+      transcript.ensureAll(first, last);
+      transcript.keepNear(first, last);
+    };
+    if (jump.peek() !== undefined) {
+      read();
+      return;
+    }
+    // What only flies past is not read.
+    const timer = setTimeout(read, DWELL);
+    return () => clearTimeout(timer);
+  }, [transcript, first, last, total, transcript.reads.value]);
   useEffect(() => {
     if (jump.value !== undefined) view.settle();
   }, [jump.value, view]);

@@ -207,9 +207,10 @@ const isDenied = (result: ToolResult | undefined): boolean =>
 export function Tool({ call, result, directory, uuid, startedAt, isRunning, since, files, openFiles }: ToolProps) {
   const isFailed = !!result?.isError;
   const isOpen = openness(call.id, isRunning && !result);
-  const diff = useMemo(() => edits(call), [call]);
   const about = words(call, directory, !isRunning || !!result);
   const shown = isFailed || isOpen.value;
+  // What changed within lines takes long to find, and a line that is folded does not show it.
+  const diff = useMemo(() => edits(call, shown ? "shown" : "counted"), [call, shown]);
   const path = text(call.input.file_path);
   const line = (
     <button

@@ -1,7 +1,7 @@
 /** What a tool call is, in plain words: one line each. */
 
 import type { Sign } from "../parts/icon.tsx";
-import { compare, type Diff } from "../text/line_diff.ts";
+import { compare, type Depth, type Diff } from "../text/line_diff.ts";
 import { count, firstLine, within } from "../text/words.ts";
 import type { ToolResult, ToolUse } from "./blocks.ts";
 
@@ -109,19 +109,23 @@ function question(input: Record<string, unknown>): string {
 }
 
 /** What an edit changes; nothing for a call that edits nothing. */
-export function edits(call: ToolUse): Diff | undefined {
+export function edits(call: ToolUse, depth: Depth = "shown"): Diff | undefined {
   const { input } = call;
   switch (call.name) {
     case "Edit":
-      return compare(text(input.old_string), text(input.new_string));
+      return compare(text(input.old_string), text(input.new_string), depth);
     case "Write":
-      return compare("", text(input.content));
+      return compare("", text(input.content), depth);
     case "NotebookEdit":
-      return compare("", text(input.new_source));
+      return compare("", text(input.new_source), depth);
     case "MultiEdit": {
       const all = Array.isArray(input.edits) ? input.edits : [];
       const parts = all.map((it) =>
-        compare(text((it as { old_string?: unknown })?.old_string), text((it as { new_string?: unknown })?.new_string)),
+        compare(
+          text((it as { old_string?: unknown })?.old_string),
+          text((it as { new_string?: unknown })?.new_string),
+          depth,
+        ),
       );
       return {
         lines: parts.flatMap((part, at) =>
