@@ -1,13 +1,11 @@
 /** What sessions did to files: checkpoints on the thread, diffs by turn and by file, going back, and going forward again. */
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Drive } from "./driving.ts";
-import { PHONE, show, type Tab, tab } from "./kit.ts";
+import { PHONE, pictured, show, type Tab, tab } from "./kit.ts";
 
-const pictures = resolve(import.meta.dirname, "../../target/web");
-mkdirSync(pictures, { recursive: true });
 const drive = await Drive.make();
 const { api, desk } = drive;
 let one: Tab;
@@ -32,18 +30,18 @@ describe.runIf(drive.hasAgent)("files", () => {
     expect(read("notes.txt")).toBe("changed\n");
     await page.locator(".knot-button").first().hover();
     await page.locator(".pop").waitFor();
-    await page.screenshot({ path: join(pictures, "knot-light.png") });
+    await pictured(page, "knot");
     await page.locator(".pop").getByRole("button", { name: "Rewind to here" }).click();
     await page.getByText("Nothing has changed yet").waitFor();
     await page.getByRole("heading", { name: "Rewind to before prompt 2" }).waitFor();
-    await page.screenshot({ path: join(pictures, "rewind-light.png") });
+    await pictured(page, "rewind");
     expect(read("notes.txt")).toBe("changed\n");
     await page.getByRole("button", { name: /^Rewind 1 file/ }).click();
     await page.getByText("Rewound 1 file").waitFor();
     expect(read("notes.txt")).toBe("as it was\nand more\n");
     await page.locator(".prompt.taken", { hasText: "change the notes" }).waitFor();
     expect(await page.locator(".prompt:not(.taken)").allInnerTexts()).toHaveLength(1);
-    await page.screenshot({ path: join(pictures, "receipt-light.png") });
+    await pictured(page, "receipt");
     await page.locator(".plan").getByRole("button", { name: "Undo" }).click();
     await page.getByText("Every file is as it was before the rewind").waitFor();
     expect(read("notes.txt")).toBe("changed\n");
@@ -61,7 +59,7 @@ describe.runIf(drive.hasAgent)("files", () => {
     await page.reload();
     await page.locator(".taken-note", { hasText: "Taken back just now: 1 file" }).waitFor();
     await page.locator(".prompt.taken", { hasText: "second draft" }).waitFor();
-    await page.screenshot({ path: join(pictures, "taken-light.png") });
+    await pictured(page, "taken");
     expect(read("draft.txt")).toBe("first\n");
     await page.locator(".taken-note").getByRole("button", { name: "Undo" }).click();
     await page.locator(".taken").first().waitFor({ state: "detached" });
@@ -86,7 +84,7 @@ describe.runIf(drive.hasAgent)("files", () => {
       ["2", "−", "b"],
       ["2", "+", "B"],
     ]);
-    await page.screenshot({ path: join(pictures, "diff-light.png") });
+    await pictured(page, "diff");
     await page.locator(".plan").getByRole("button", { name: "Close" }).click();
     // By file, since the session began: what both turns did.
     const files = page.locator(".info .files").first();
@@ -121,13 +119,13 @@ describe.runIf(drive.hasAgent)("files", () => {
     const clash = page.locator(".clash", { hasText: "Cargo.toml" });
     await clash.waitFor();
     await page.getByText("1 file is in conflict and needs your choice.").waitFor();
-    expect(await clash.locator(".why p").first().innerText()).toBe("It is not as the agent left it.");
+    expect(await clash.locator(".why p").first().textContent()).toBe("It is not as the agent left it.");
     // What is at stake is shown: what Claude did, and what somebody else did.
     await clash.locator(".diff").waitFor();
     expect(await clash.locator(".diff .a > span").allInnerTexts()).toEqual(['serde = "1"', 'wiremock = "0.6"']);
     const go = page.getByRole("button", { name: /^Rewind 1 file/ });
     expect(await go.isDisabled()).toBe(true);
-    await page.screenshot({ path: join(pictures, "conflict-light.png") });
+    await pictured(page, "conflict");
     // The same on a phone, in the dark.
     const phone = await tab(desk, { size: PHONE, theme: "dark" });
     await show(phone.page, `session=${session}`);
@@ -135,7 +133,7 @@ describe.runIf(drive.hasAgent)("files", () => {
     await phone.page.getByRole("button", { name: "Details" }).click();
     await phone.page.getByRole("button", { name: "Rewind to here" }).first().click();
     await phone.page.locator(".clash").waitFor();
-    await phone.page.screenshot({ path: join(pictures, "conflict-phone-dark.png") });
+    await pictured(phone.page, "conflict-phone");
     expect(phone.troubles).toEqual([]);
     await phone.context.close();
     await clash.getByText("Leave it as it is now").click();
@@ -155,7 +153,7 @@ describe.runIf(drive.hasAgent)("files", () => {
     await dialog.getByRole("button", { name: "alpha" }).click();
     await dialog.getByRole("button", { name: "inner" }).click();
     await dialog.getByText("No directories in it.").waitFor();
-    await page.screenshot({ path: join(pictures, "new-session-light.png") });
+    await pictured(page, "new-session");
     expect(await dialog.getByLabel("Directory").inputValue()).toBe(join(desk.folder, "work/alpha/inner"));
     await dialog.getByLabel("First prompt").fill("begin here");
     await dialog.getByRole("button", { name: "Start" }).click();

@@ -165,6 +165,7 @@ export async function tab(
     ...(options.size === PHONE ? { deviceScaleFactor: 2, hasTouch: true, isMobile: true } : {}),
     ...options.more,
   });
+  context.setDefaultTimeout(120_000);
   const troubles: string[] = [];
   const page = await context.newPage();
   watch(page, desk, troubles);
@@ -190,6 +191,18 @@ function watch(page: Page, desk: Desk, troubles: string[]): void {
     const url = request.url();
     if (!url.startsWith(desk.address) && !/^(data|blob):/.test(url)) troubles.push(`request: ${url}`);
   });
+}
+
+/** Where pictures of the page's states are kept, to be looked at. */
+export const pictures = join(root, "target/web");
+
+/** Takes a picture of what is shown, in both themes. */
+export async function pictured(page: Page, name: string): Promise<void> {
+  mkdirSync(pictures, { recursive: true });
+  for (const theme of ["dark", "light"] as const) {
+    await page.emulateMedia({ colorScheme: theme });
+    await page.screenshot({ path: join(pictures, `${name}-${theme}.png`) });
+  }
 }
 
 /** Goes to a place in the page without loading it again. */

@@ -1,12 +1,11 @@
 /** Driving sessions from the page: the real keeper, the real CLI, and an API that answers as the test says. */
 
 import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Drive, hold, idle, say } from "./driving.ts";
-import { PHONE, show, type Tab, tab } from "./kit.ts";
+import { PHONE, pictured, show, type Tab, tab } from "./kit.ts";
 
-const pictures = resolve(import.meta.dirname, "../../target/web");
 const drive = await Drive.make();
 const { api, desk } = drive;
 let one: Tab;
@@ -66,7 +65,7 @@ describe.runIf(drive.hasAgent)("a session that is driven from the page", () => {
     await say(page, "then this");
     await say(page, "and that");
     await page.locator(".waiting-prompts li", { hasText: "and that" }).waitFor();
-    await page.screenshot({ path: join(pictures, "live-light.png") });
+    await pictured(page, "live");
     await page.locator(".waiting-prompts li", { hasText: "and that" }).getByRole("button").click();
     await page.locator(".waiting-prompts li", { hasText: "and that" }).waitFor({ state: "detached" });
     expect(await page.locator(".waiting-prompts li").count()).toBe(1);
@@ -84,9 +83,9 @@ describe.runIf(drive.hasAgent)("a session that is driven from the page", () => {
     const file = join(desk.project, "made.txt");
     (await api.asked()).tool("Bash", { command: `touch ${file}`, description: "Make a file" }).end();
     await page.locator(".request").waitFor();
-    expect(await page.locator(".request pre").innerText()).toContain(`touch ${file}`);
+    expect(await page.locator(".request pre").textContent()).toContain(`touch ${file}`);
     expect(await page.title()).toMatch(/^\(1\) /);
-    await page.screenshot({ path: join(pictures, "asked-light.png") });
+    await pictured(page, "asked");
     // A click is not enough, and neither is a key that goes down once. Both halves are sent at once: a slow test holds nothing.
     const button = page.getByRole("button", { name: "Hold to allow once" });
     await button.click({ trial: true });
@@ -114,7 +113,7 @@ describe.runIf(drive.hasAgent)("a session that is driven from the page", () => {
     await phone.page.getByRole("link", { name: "Attention" }).click();
     await phone.page.locator(".request").waitFor();
     expect(await phone.page.locator(".hidden-character").allInnerTexts()).toEqual(["U+202E", "U+200B"]);
-    await phone.page.screenshot({ path: join(pictures, "asked-phone-dark.png") });
+    await pictured(phone.page, "asked-phone");
     await phone.page.getByRole("button", { name: "Deny and say why" }).click();
     await phone.page.getByLabel("What Claude should do instead").fill("use the fixture");
     await phone.page.getByRole("button", { name: "Deny", exact: true }).click();
@@ -163,7 +162,7 @@ describe.runIf(drive.hasAgent)("a session that is driven from the page", () => {
     await page.locator(".request").waitFor();
     await desk.stop("SIGKILL");
     await page.getByText("The keeper does not answer.").waitFor();
-    await page.screenshot({ path: join(pictures, "stale-light.png") });
+    await pictured(page, "stale");
     await desk.start();
     // The page comes back by itself.
     await page.getByText("The keeper does not answer.").waitFor({ state: "detached" });

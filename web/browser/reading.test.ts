@@ -8,10 +8,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Conversation, flaky, id, long } from "./conversation.ts";
 import { HOSTILE } from "./hostile.ts";
-import { browser, closeBrowser, Desk, PHONE, scrollToTop, show, tab } from "./kit.ts";
-
-const pictures = resolve(import.meta.dirname, "../../target/web");
-mkdirSync(pictures, { recursive: true });
+import { browser, closeBrowser, Desk, PHONE, pictured, scrollToTop, show, tab } from "./kit.ts";
 
 afterAll(closeBrowser);
 
@@ -157,7 +154,7 @@ describe("the acceptance criteria", () => {
     const { page, troubles } = await tab(everywhere);
     await page.locator(".sess", { hasText: "damaged" }).click();
     await ready(page, "Nothing of this session can be read");
-    await page.screenshot({ path: join(pictures, "unreadable-light.png") });
+    await pictured(page, "unreadable");
     await show(page, `session=${sound.session}`);
     await ready(page, "all is well");
     expect(troubles).toEqual([]);
@@ -280,7 +277,7 @@ describe("hostile transcripts", () => {
       expect(found).toEqual({ ran: 0, elements: 0, links: [], escapes: false });
     }
     expect(troubles).toEqual([]);
-  }, 240_000);
+  });
 });
 
 describe("ten thousand sessions", () => {
@@ -295,14 +292,14 @@ describe("ten thousand sessions", () => {
         .write(desk, number);
     }
     await desk.start();
-  }, 180_000);
+  });
   afterAll(() => desk.clear());
 
   test("are listed, filtered and scrolled with few elements in the document", async () => {
     const { page, troubles } = await tab(desk, { theme: "dark" });
     await page.locator(".chips", { hasText: "All 10,000" }).waitFor();
     expect(await page.locator(".sess:not(.head)").count()).toBeLessThan(120);
-    await page.screenshot({ path: join(pictures, "list-10000-dark.png") });
+    await pictured(page, "list-10000");
     await page.keyboard.press("/");
     await page.keyboard.type("number 4321");
     await page.locator(".chips", { hasText: "1 of 10,000" }).waitFor();
@@ -330,7 +327,7 @@ describe("a session of twenty thousand messages", () => {
   beforeAll(async () => {
     large.write(desk);
     await desk.start();
-  }, 120_000);
+  });
   afterAll(() => desk.clear());
 
   test("is scrolled from end to end with few rows in the document", async () => {
@@ -345,7 +342,7 @@ describe("a session of twenty thousand messages", () => {
     await page.keyboard.press("G");
     await ready(page, "the large end");
     expect(troubles).toEqual([]);
-  }, 120_000);
+  });
 });
 
 describe("for everybody", () => {
@@ -414,7 +411,7 @@ describe("for everybody", () => {
     await ready(page, "inside the strand");
     await page.locator(".back").getByRole("button", { name: "Show" }).click();
     await page.locator(".back .pale", { hasText: "a reply nobody follows" }).waitFor();
-    await page.screenshot({ path: join(pictures, "branches-light.png") });
+    await pictured(page, "branches");
     expect(troubles).toEqual([]);
   });
 
@@ -474,7 +471,7 @@ describe("for everybody", () => {
     await page.locator(".sess", { hasText: "Put away" }).waitFor();
     expect(new URL(page.url()).hash).toBe("#archived");
     expect(await page.locator(".sess .nm b").allInnerTexts()).toEqual(["Put away"]);
-    await page.screenshot({ path: join(pictures, "archive-light.png") });
+    await pictured(page, "archive");
     // A link to it works in a page that has never seen it.
     await page.goto("about:blank");
     await page.goto(`${desk.address}/#session=${other.session}`);

@@ -1,13 +1,7 @@
-/** Sessions and people that are in more than one place: questions, plans, notifications, terminals, tabs and phones. */
-
-import { mkdirSync } from "node:fs";
-import { join, resolve } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { composer, Drive, hold, idle, say } from "./driving.ts";
-import { PHONE, show, type Tab, tab } from "./kit.ts";
+import { PHONE, pictured, show, type Tab, tab } from "./kit.ts";
 
-const pictures = resolve(import.meta.dirname, "../../target/web");
-mkdirSync(pictures, { recursive: true });
 const drive = await Drive.make();
 const { api, desk } = drive;
 let one: Tab;
@@ -56,7 +50,7 @@ describe.runIf(drive.hasAgent)("a session and the people around it", () => {
     await page.getByLabel("SQLite").check();
     await page.getByLabel("Types").check();
     await page.getByLabel("Tests").check();
-    await page.screenshot({ path: join(pictures, "question-light.png") });
+    await pictured(page, "question");
     await answer.click();
     const next = await api.asked();
     expect(next.heard).toContain("SQLite");
@@ -77,7 +71,7 @@ describe.runIf(drive.hasAgent)("a session and the people around it", () => {
     (await api.asked()).tool("ExitPlanMode", {}).end();
     await page.getByRole("heading", { name: "Claude proposes a plan" }).waitFor();
     expect(await page.locator(".request .plan-text li").allInnerTexts()).toEqual(["Read first", "Then write"]);
-    await page.screenshot({ path: join(pictures, "plan-light.png") });
+    await pictured(page, "plan");
     await page.getByRole("button", { name: "Say what to change" }).click();
     await page.getByLabel("What Claude should do instead").fill("measure before reading");
     await page.getByRole("button", { name: "Keep planning" }).click();
@@ -145,7 +139,7 @@ describe.runIf(drive.hasAgent)("a session and the people around it", () => {
     expect(await composer(page).count()).toBe(0);
     // Watched: what happens there shows here.
     await page.locator(".prompt", { hasText: "from the terminal" }).waitFor();
-    await page.screenshot({ path: join(pictures, "elsewhere-light.png") });
+    await pictured(page, "elsewhere");
     // Forked: the thread parts, on both sides.
     await page.locator(".elsewhere").getByRole("button", { name: "Fork" }).click();
     await page.locator(".fork.origin", { hasText: "terminal" }).waitFor();
@@ -154,10 +148,10 @@ describe.runIf(drive.hasAgent)("a session and the people around it", () => {
     await page.getByText("Forked it.").waitFor();
     await idle(page);
     await page.locator(".kin li", { hasText: "terminal" }).first().waitFor();
-    await page.screenshot({ path: join(pictures, "fork-light.png") });
+    await pictured(page, "fork");
     await page.locator(".fork.origin").getByRole("link").click();
     await page.locator(".row.fork:not(.origin)").waitFor();
-    await page.screenshot({ path: join(pictures, "forked-light.png") });
+    await pictured(page, "forked");
     // Taken over: a decision.
     await page.getByRole("button", { name: "Take over" }).click();
     await composer(page).waitFor();
@@ -183,12 +177,12 @@ describe.runIf(drive.hasAgent)("a session and the people around it", () => {
     const answer = await api.asked();
     answer.text().more("Working on ");
     for (const it of [page, other.page, phone.page]) await it.getByText("Working on").waitFor();
-    await other.page.screenshot({ path: join(pictures, "live-dark.png") });
-    await phone.page.screenshot({ path: join(pictures, "live-phone-dark.png") });
+    await pictured(other.page, "live-together");
+    await pictured(phone.page, "live-phone");
     answer.more("it.").stopBlock().tool("Bash", { command: "touch together.txt", description: "Touch" }).end();
     for (const it of [page, other.page, phone.page]) await it.locator(".request").waitFor();
-    await other.page.screenshot({ path: join(pictures, "asked-dark.png") });
-    await phone.page.screenshot({ path: join(pictures, "asked-phone-thread-dark.png") });
+    await pictured(other.page, "asked-together");
+    await pictured(phone.page, "asked-phone-thread");
     await hold(phone.page, "Hold to allow once");
     for (const it of [page, other.page]) await it.locator(".asked:not(.over)").waitFor({ state: "detached" });
     (await api.asked()).say("Done by all.");

@@ -192,7 +192,17 @@ function toggled(before: string | undefined, label: string, isMany: boolean): st
 }
 
 /** A button that does something only when it is held: a slip is no decision. */
-function Hold({ label, armed, act }: { label: string; armed: boolean; act: () => void }) {
+function Hold({
+  label,
+  armed,
+  isLesser = false,
+  act,
+}: {
+  label: string;
+  armed: boolean;
+  isLesser?: boolean;
+  act: () => void;
+}) {
   const [isHeld, hold] = useState(false);
   const frame = useRef(0);
   const begin = () => {
@@ -223,7 +233,7 @@ function Hold({ label, armed, act }: { label: string; armed: boolean; act: () =>
   return (
     <button
       type="button"
-      class={isHeld ? "hold held" : "hold"}
+      class={`hold${isHeld ? " held" : ""}${isLesser ? " lesser" : ""}`}
       disabled={!armed}
       onPointerDown={(event) => event.button === 0 && begin()}
       onPointerUp={end}
@@ -358,7 +368,7 @@ export function Request({
               armed={armed}
               act={() => void decide(attention, { decision: "allow", scope: "once" })}
             />
-            <button type="button" class="bare" onClick={() => say(!isSaying)}>
+            <button type="button" class="bare lesser" onClick={() => say(!isSaying)}>
               {isPlan
                 ? isSaying
                   ? "Say nothing"
@@ -370,6 +380,7 @@ export function Request({
             {!isPlan && (
               <Hold
                 label="Hold to allow for session"
+                isLesser
                 armed={armed}
                 act={() => void decide(attention, { decision: "allow", scope: "session" })}
               />

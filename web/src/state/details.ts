@@ -45,6 +45,7 @@ export function loadDetails(name: string): Promise<void> {
     tree.value = undefined;
     rawMessage.value = undefined;
     rewinding.value = undefined;
+    if (tab.value === "problems") tab.value = "changes";
     isChecked.value = false;
   }
   isOld = true;
@@ -84,6 +85,9 @@ async function readAll(name: string): Promise<void> {
     subagents.value = answer.items;
   });
   await read<Problems>("problems", (answer) => {
+    // What is damaged is what one came to see, unless one is at something else already.
+    if (!isChecked.value && tab.value === "changes" && !rewinding.value && answer.items.some((it) => it.damage))
+      tab.value = "problems";
     problems.value = answer.items;
     isChecked.value = true;
   });

@@ -21,7 +21,7 @@ import type { Point, Row } from "./rows.ts";
 import { Strand } from "./strand.tsx";
 import { TakenRow } from "./taken_row.tsx";
 import { current } from "./thread.tsx";
-import { Output, openness, Tool } from "./tool.tsx";
+import { isShown, Output, openness, Tool } from "./tool.tsx";
 
 interface RowProps {
   row: Row;
@@ -75,7 +75,7 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
       const result = transcript.result(row.call.id);
       const asked = byCall.value.get(row.call.id);
       const isFailed = !!result?.isError;
-      const isOpen = openness(row.call.id, isRunning && !result).value || isFailed;
+      const isOpen = isShown(row.call, result, isRunning);
       // While somebody is asked about it, the question stands at the end of the thread.
       if (asked?.state === "pending" && !result) return null;
       return (

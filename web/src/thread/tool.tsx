@@ -26,6 +26,16 @@ export function openness(key: string, usual: boolean): Signal<boolean> {
   return known;
 }
 
+const EDITS = ["Edit", "MultiEdit", "Write", "NotebookEdit"];
+
+/** Whether a call shows more than its line: when somebody opened it, when it failed, and a command while it runs. An edit that
+ * was seen while it happened stays open. */
+export function isShown(call: ToolUse, result: ToolResult | undefined, isRunning: boolean): boolean {
+  const isLive = isRunning && !result;
+  const isOpen = openness(call.id, isLive && EDITS.includes(call.name)).value;
+  return isOpen || !!result?.isError || (isLive && call.name === "Bash");
+}
+
 /** How many lines of a long output are shown at its head and tail. */
 const HEAD = 4;
 const TAIL = 9;
@@ -206,9 +216,9 @@ const isDenied = (result: ToolResult | undefined): boolean =>
 
 export function Tool({ call, result, directory, uuid, startedAt, isRunning, since, files, openFiles }: ToolProps) {
   const isFailed = !!result?.isError;
-  const isOpen = openness(call.id, isRunning && !result);
+  const shown = isShown(call, result, isRunning);
+  const isOpen = openness(call.id, false);
   const about = words(call, directory, !isRunning || !!result);
-  const shown = isFailed || isOpen.value;
   // What changed within lines takes long to find, and a line that is folded does not show it.
   const diff = useMemo(() => edits(call, shown ? "shown" : "counted"), [call, shown]);
   const path = text(call.input.file_path);
@@ -218,7 +228,7 @@ export function Tool({ call, result, directory, uuid, startedAt, isRunning, sinc
       class="call"
       aria-expanded={shown}
       disabled={isFailed}
-      onClick={() => (isOpen.value = !isOpen.value)}
+      onClick={() => (isOpen.value = !shown)}
     >
       <Icon name={about.sign} />
       <span class="cut">

@@ -147,8 +147,13 @@ export function outcome(call: ToolUse, result: ToolResult): string {
     case "Read":
       return count(lines, "line");
     case "Grep":
-    case "Glob":
-      return /^(No files found|No matches found)/.test(result.text) ? "nothing" : count(lines, "line");
+    case "Glob": {
+      if (lines === 0 || /^(No files found|No matches found)/.test(result.text)) return "nothing";
+      const all = result.text.trim().split("\n");
+      const hits = all.filter((line) => /^[^:]+:\d+/.test(line));
+      if (hits.length < all.length) return call.name === "Glob" ? count(lines, "file") : count(lines, "line");
+      return `${count(hits.length, "hit")} in ${count(new Set(hits.map((line) => line.split(":", 1)[0])).size, "file")}`;
+    }
     case "Bash": {
       const passed = result.text.match(/(\d+) passed/);
       return passed && !result.isError ? `${passed[1]} passed` : "";
