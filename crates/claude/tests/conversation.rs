@@ -88,7 +88,7 @@ async fn an_interrupted_turn_ends_and_the_next_one_begins() {
 async fn a_queued_prompt_can_be_taken_back() {
     let Some(home) = home() else { return };
     let client = connect(options(home)).await;
-    let slow = Script::new("Slow").reply(Reply::text("slow").after_milliseconds(1000)).to_string();
+    let slow = Script::new("Slow").reply(Reply::text("slow").after_milliseconds(5000)).to_string();
     let slow = client.send_message(slow).await.unwrap();
     let mut back = client.send_message("Never mind").await.unwrap();
     tokio::time::sleep(Duration::from_millis(300)).await;

@@ -163,3 +163,31 @@ async fn an_answer_that_the_api_cuts_off_is_tried_again_and_told() {
     assert!(heard.result().is_error() || retries || old, "{heard:?}");
     assert_eq!(ask(&client, Script::new("Again").says("whole")).await.text(), "whole");
 }
+
+#[tokio::test]
+async fn another_model_answers_when_the_first_is_overloaded() {
+    let Some(home) = own_home() else { return };
+    // It gives up on the first one only after some tries.
+    let patient = options(&home).env("CLAUDE_CODE_MAX_RETRIES", "5");
+    let client = connect(patient.model("claude-opus-4-1").fallback_model("claude-haiku-4-5")).await;
+    let script = Script::new("Please").reply(Reply::status(529).of_model("opus").says("from the other"));
+    let heard = ask(&client, script).await;
+    assert_eq!(heard.text(), "from the other", "{heard:?}");
+    let models: Vec<String> =
+        home.api().requests().iter().map(|request| request.body["model"].to_string()).collect();
+    assert!(
+        models.first().unwrap().contains("opus") && models.last().unwrap().contains("haiku"),
+        "{models:?}"
+    );
+}
+
+#[tokio::test]
+async fn betas_and_the_budget_of_a_task_reach_the_api() {
+    let Some(home) = own_home() else { return };
+    let client = connect(options(&home).betas(["context-1m-2025-08-07"]).task_budget(20_000)).await;
+    ask(&client, Script::new("with betas").says("Hi.")).await;
+    let requests = home.api().requests();
+    let asked = requests.iter().find(|it| it.body["messages"].to_string().contains("with betas")).unwrap();
+    assert!(asked.headers["anthropic-beta"].contains("context-1m-2025-08-07"), "{:?}", asked.headers);
+    assert!(asked.body.to_string().contains("20000"), "{}", asked.body["output_config"]);
+}
