@@ -20,13 +20,13 @@ async fn run(options: ClaudeAgentOptionsBuilder, tool: &str, input: Value) -> He
 async fn a_tool_that_is_allowed_needs_nobody_and_others_are_refused() {
     let Some(home) = home() else { return };
     let makes = |name: &str| {
-        let command = format!("touch {}", home.project().join(name).display());
+        let command = format!("install /dev/null {}", home.project().join(name).display());
         json!({ "command": command, "description": "d" })
     };
-    run(options(home).allowed_tools(["Bash(touch *)"]), "Bash", makes("by-a-rule")).await;
-    run(options(home).allowed_tools(["Bash(git *)"]), "Bash", makes("by-no-rule")).await;
+    let allowed = run(options(home).allowed_tools(["Bash(install:*)"]), "Bash", makes("by-a-rule")).await;
+    run(options(home).allowed_tools(["Bash(git:*)"]), "Bash", makes("by-no-rule")).await;
     let exists = |name: &str| home.project().join(name).try_exists().unwrap();
-    assert_eq!((exists("by-a-rule"), exists("by-no-rule")), (true, false));
+    assert_eq!((exists("by-a-rule"), exists("by-no-rule")), (true, false), "{allowed:?}");
 }
 
 #[tokio::test]
@@ -78,6 +78,9 @@ async fn only_the_skills_that_are_asked_for_are_offered() {
         fs::write(folder.join("SKILL.md"), text).unwrap();
     }
     assert_eq!(skills(&home, options(&home)).await, ["first-skill", "second-skill"]);
+    if !home.program().is_at_least("2.1.200") {
+        return rethread_testkit::not_in_this_version("skills cannot be chosen");
+    }
     assert_eq!(skills(&home, options(&home).skills(["first-skill".to_owned()])).await, ["first-skill"]);
 }
 
