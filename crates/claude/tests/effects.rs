@@ -60,13 +60,11 @@ async fn the_model_its_prompt_its_tools_and_its_subagents_are_as_asked() {
     let replays =
         heard.messages.iter().any(|message| matches!(message, Message::User(user) if user.is_replay));
     assert!(replays, "the prompt comes back");
-    if home.program().is_at_least("2.1.300") {
-        let mirrors = heard.messages.iter().any(|message| match message {
-            Message::TranscriptMirror(mirror) => !mirror.entries.is_empty(),
-            _ => false,
-        });
-        assert!(mirrors, "the transcript is mirrored");
-    }
+    let mirrors = heard.messages.iter().any(|message| match message {
+        Message::TranscriptMirror(mirror) => !mirror.entries.is_empty(),
+        _ => false,
+    });
+    assert!(mirrors, "the transcript is mirrored");
 }
 
 #[tokio::test]
@@ -77,9 +75,7 @@ async fn effort_and_what_is_added_to_the_prompt_reach_the_model() {
     let heard = ask(&client, Script::new("another prompt").says("Hi.")).await;
     let body = asked(&home, "another prompt");
     assert!(body["system"].to_string().contains("Speak in riddles."));
-    if home.program().is_at_least("2.1.300") {
-        assert!(body.to_string().contains(r#""effort":"low""#), "{}", body["output_config"]);
-    }
+    assert!(body.to_string().contains(r#""effort":"low""#), "{}", body["output_config"]);
     assert!(!offered(&heard).0.contains(&"Bash".into()));
 }
 
@@ -144,7 +140,7 @@ async fn a_subagent_in_the_foreground_is_heard_with_its_parent() {
         Message::Assistant(message) => message.parent_tool_use_id.is_some() && message.text() == "found it",
         _ => false,
     });
-    if home.program().is_at_least("2.1.300") {
+    if home.program().is_at_least("2.1.200") {
         assert!(of_subagent, "{heard:?}");
     }
     assert_eq!(heard.text(), "over");
