@@ -199,6 +199,27 @@ describe.runIf(drive.hasAgent)("a session and the people around it", () => {
     await idle(page);
   });
 
+  test("a fork from a reply has what came before, and goes on by itself", async () => {
+    const { page } = one;
+    await drive.begin(page, "the trunk", "First reply.");
+    await say(page, "second prompt");
+    (await api.asked()).say("Second reply.");
+    await page.getByText("Second reply.").waitFor();
+    await idle(page);
+    const first = page.locator(".row.prose", { hasText: "First reply." });
+    await first.hover();
+    await first.getByRole("button", { name: "Fork", exact: true }).click();
+    await page.locator(".fork.origin", { hasText: "the trunk" }).waitFor();
+    expect(await page.locator(".prompt .words").allInnerTexts()).toEqual(["the trunk"]);
+    await say(page, "another second prompt");
+    const next = await api.asked();
+    expect(next.told).toContain("First reply.");
+    expect(next.told).not.toContain("Second reply.");
+    next.say("Another second reply.");
+    await page.getByText("Another second reply.").waitFor();
+    await idle(page);
+  });
+
   test("caused no error, no refused policy and no request to elsewhere", () => {
     expect(one.troubles).toEqual([]);
   });

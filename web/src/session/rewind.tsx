@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Rewind } from "../api/events.ts";
 import { Icon } from "../parts/icon.tsx";
+import { fork } from "../state/actions.ts";
 import { diffSince } from "../state/changes.ts";
 import { preview, type RewindState, rewind, rewinding, undoRewind } from "../state/details.ts";
 import type { Transcript } from "../state/transcript.ts";
@@ -77,6 +78,8 @@ function Steps({ plan, words, isDone }: { plan: Rewind; words: Record<string, st
 export function RewindPanel({ state, transcript }: { state: RewindState; transcript: Transcript }) {
   const close = () => (rewinding.value = undefined);
   const { plan, receipt } = state;
+  const number = transcript.numberOf(state.to);
+  const parent = number === undefined ? undefined : transcript.item(number)?.parent_uuid;
   if (receipt) return <Receipt state={state} close={close} />;
   const conflicts = plan?.result.conflicts ?? [];
   const skipped = plan?.result.skipped ?? [];
@@ -170,6 +173,18 @@ export function RewindPanel({ state, transcript }: { state: RewindState; transcr
         >
           {plan ? `Rewind ${count(plan.steps.length, "file")}` : "Rewind"}
         </button>
+        {parent && (
+          <button
+            type="button"
+            title="Files stay as they are; another session goes on before this prompt"
+            onClick={() => {
+              close();
+              void fork(state.session, parent);
+            }}
+          >
+            Fork from here instead
+          </button>
+        )}
         <button
           type="button"
           class="bare"

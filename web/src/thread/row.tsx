@@ -5,10 +5,12 @@ import type { Card } from "../api/types.ts";
 import { Copy } from "../parts/copy.tsx";
 import { Icon, Knot } from "../parts/icon.tsx";
 import { Time } from "../parts/time.tsx";
+import { fork } from "../state/actions.ts";
 import { byCall } from "../state/attention.ts";
 import { filesOfCalls, lookAt } from "../state/changes.ts";
 import { now } from "../state/clock.ts";
 import { preview, showRaw, showTab } from "../state/details.ts";
+import { shownSession } from "../state/route.ts";
 import { can } from "../state/sessions.ts";
 import type { Transcript } from "../state/transcript.ts";
 import { Markdown } from "../text/markdown.tsx";
@@ -56,7 +58,7 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
               ))}
             </div>
             <small>{row.ordinal ? `prompt ${row.ordinal}` : ""}</small>
-            <Actions uuid={row.item.uuid} text={row.text} />
+            <Actions uuid={row.item.uuid} text={row.text} forkAfter={row.item.parent_uuid} isPrompt />
           </div>
         </article>
       );
@@ -66,7 +68,7 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
           <div class="prose-text">
             <Long text={row.text} />
           </div>
-          <Actions uuid={row.item.uuid} text={row.text} />
+          <Actions uuid={row.item.uuid} text={row.text} forkAfter={row.item.uuid} />
         </div>
       );
     case "thinking":
@@ -166,8 +168,20 @@ function Long({ text, isPlain = false }: { text: string; isPlain?: boolean }) {
 }
 
 /** What can be done with a message: there on hover and focus. */
-function Actions({ uuid, text }: { uuid: string | null | undefined; text: string }) {
+function Actions({
+  uuid,
+  text,
+  forkAfter,
+  isPrompt = false,
+}: {
+  uuid: string | null | undefined;
+  text: string;
+  /** The last message that a fork from here has. */
+  forkAfter: string | null | undefined;
+  isPrompt?: boolean;
+}) {
   if (!uuid) return null;
+  const session = shownSession.value;
   const link = `${location.pathname}${location.hash.split("&")[0]}&msg=${uuid}`;
   return (
     <span class="actions">
@@ -176,6 +190,18 @@ function Actions({ uuid, text }: { uuid: string | null | undefined; text: string
       <button type="button" class="bare" title="The line as it was written" onClick={() => showRaw(uuid)}>
         Raw
       </button>
+      {can("drive") && session && forkAfter && (
+        <button
+          type="button"
+          class="bare"
+          title={
+            isPrompt ? "Another session that goes on before this prompt" : "Another session that goes on from here"
+          }
+          onClick={() => void fork(session, forkAfter)}
+        >
+          Fork
+        </button>
+      )}
     </span>
   );
 }

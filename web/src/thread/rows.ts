@@ -47,6 +47,8 @@ export interface Around {
 }
 
 const INTERRUPTED = /^\[Request interrupted by user/;
+/** What Claude Code writes in place of an answer that nobody wanted. */
+const NO_ANSWER = /^No response requested\.?$/;
 const COMMAND = /<command-name>([^<]*)<\/command-name>/;
 const COMMAND_ARGUMENTS = /<command-args>([^<]*)<\/command-args>/;
 const COMMAND_OUTPUT = /^<local-command-(?:stdout|stderr|caveat)>/;
@@ -127,6 +129,7 @@ function messageRows(item: Item, number: number, add: (key: string, row: object)
   if (item.kind === "synthetic" || item.kind === "system") {
     const text = textOf(item);
     if (INTERRUPTED.test(text)) add("note", { kind: "marker", what: "interrupted", words: "Interrupted", text: "" });
+    else if (NO_ANSWER.test(text.trim())) return;
     else if (item.role === "assistant") add("note", { kind: "marker", what: "error", words: text, text: "" });
     else if (text) add("note", { kind: "marker", what: "note", words: "Note from Claude Code", text });
     return;
