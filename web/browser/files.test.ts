@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Drive } from "./driving.ts";
-import { PHONE, pictured, show, type Tab, tab } from "./kit.ts";
+import { PHONE, pictured, show, type Tab, tab, violations } from "./kit.ts";
 
 const drive = await Drive.make();
 const { api, desk } = drive;
@@ -61,6 +61,16 @@ describe.runIf(drive.hasAgent)("files", () => {
     await page.locator(".prompt.taken", { hasText: "second draft" }).waitFor();
     await pictured(page, "taken");
     expect(read("draft.txt")).toBe("first\n");
+    // Pale, and still readable for everybody.
+    for (const theme of ["light", "dark"] as const) {
+      const other = await tab(desk, { theme, url: desk.open(), more: { bypassCSP: true } });
+      await show(other.page, new URL(page.url()).hash.slice(1));
+      await other.page.locator(".taken-note").waitFor();
+      await other.page.locator(".points").getByRole("button", { name: "1 file" }).click();
+      await other.page.locator(".plan .diff").waitFor();
+      expect(await violations(other.page)).toEqual([]);
+      await other.context.close();
+    }
     await page.locator(".taken-note").getByRole("button", { name: "Undo" }).click();
     await page.locator(".taken").first().waitFor({ state: "detached" });
     expect(read("draft.txt")).toBe("second\n");

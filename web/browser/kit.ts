@@ -2,6 +2,7 @@
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -203,6 +204,19 @@ export async function pictured(page: Page, name: string): Promise<void> {
     await page.emulateMedia({ colorScheme: theme });
     await page.screenshot({ path: join(pictures, `${name}-${theme}.png`) });
   }
+}
+
+const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+
+/** What axe finds in what is shown. The policy of the page would refuse axe itself: the tab has to go without. */
+export async function violations(page: Page): Promise<string[]> {
+  if (!(await page.evaluate(() => "axe" in window))) await page.addScriptTag({ path: axe });
+  return page.evaluate(async () => {
+    const { violations: found } = await (
+      window as unknown as { axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> } }
+    ).axe.run();
+    return found.map((it) => `${it.id}: ${it.nodes.map((node) => node.html.slice(0, 160)).join(" | ")}`);
+  });
 }
 
 /** Goes to a place in the page without loading it again. */

@@ -1,14 +1,13 @@
 /** Finding and reading sessions: the acceptance criteria of session continuity by name, and everything that may go wrong. */
 
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Conversation, flaky, id, long } from "./conversation.ts";
 import { HOSTILE } from "./hostile.ts";
-import { browser, closeBrowser, Desk, PHONE, pictured, scrollToTop, show, tab } from "./kit.ts";
+import { browser, closeBrowser, Desk, PHONE, pictured, scrollToTop, show, tab, violations } from "./kit.ts";
 
 afterAll(closeBrowser);
 
@@ -354,24 +353,12 @@ describe("for everybody", () => {
   });
   afterAll(() => desk.clear());
 
-  const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
   for (const theme of ["light", "dark"] as const) {
     for (const size of [undefined, PHONE]) {
       test(`axe finds nothing, ${theme}${size ? ", on a phone" : ""}`, async () => {
         // The policy of the page would refuse axe itself.
         const { page } = await tab(desk, { theme, ...(size ? { size } : {}), more: { bypassCSP: true } });
-        await page.addScriptTag({ path: axe });
-        const check = async (where: string) => {
-          const found = await page.evaluate(async () => {
-            const { violations } = await (
-              window as unknown as {
-                axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
-              }
-            ).axe.run();
-            return violations.map((it) => `${it.id}: ${it.nodes.map((node) => node.html.slice(0, 160)).join(" | ")}`);
-          });
-          expect(found, where).toEqual([]);
-        };
+        const check = async (where: string) => expect(await violations(page), where).toEqual([]);
         await ready(page, "Flaky retry test");
         await check("the list");
         await show(page, `session=${talk.session}`);
@@ -380,6 +367,11 @@ describe("for everybody", () => {
         await show(page, "attention");
         await ready(page, "Nothing needs you");
         await check("attention");
+        await show(page, "archived");
+        await ready(page, "Nothing is in the archive");
+        await check("the archive");
+        if (!size) await page.keyboard.press("?");
+        if (!size) await check("the keys");
       });
     }
   }
