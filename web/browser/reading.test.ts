@@ -451,6 +451,26 @@ describe("for everybody", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("columns are as wide as somebody made them, also after a refresh", async () => {
+    const { page, troubles } = await tab(desk);
+    await show(page, `session=${talk.session}`);
+    await ready(page, "as unkind as CI");
+    const width = (name: string) => page.locator(name).evaluate((it) => it.getBoundingClientRect().width);
+    expect([await width(".side"), await width(".info")]).toEqual([260, 320]);
+    await page.getByRole("separator", { name: "Width of the list of sessions" }).focus();
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("ArrowRight");
+    const edge = await page.getByRole("separator", { name: "Width of the details" }).boundingBox();
+    await page.mouse.move((edge?.x ?? 0) + 3, 400);
+    await page.mouse.down();
+    await page.mouse.move((edge?.x ?? 0) + 3 - 50, 400, { steps: 3 });
+    await page.mouse.up();
+    await page.reload();
+    await ready(page, "as unkind as CI");
+    expect([await width(".side"), await width(".info")]).toEqual([292, 370]);
+    expect(troubles).toEqual([]);
+  });
+
   test("the archive shows what was put away, reads it, and gives it back", async () => {
     const { page, troubles } = await tab(desk);
     const other = new Conversation(id(), desk.project).named("Put away").prompt("x").says("still readable");

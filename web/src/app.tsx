@@ -18,7 +18,7 @@ import { isSheetOpen, rewinding, tab } from "./state/details.ts";
 import { stream, transcript } from "./state/live.ts";
 import { route } from "./state/route.ts";
 import { info } from "./state/sessions.ts";
-import { isPanelOpen } from "./state/settings.ts";
+import { infoWidth, isPanelOpen, sideWidth } from "./state/settings.ts";
 import { count } from "./text/words.ts";
 
 export function App() {
@@ -38,6 +38,7 @@ export function App() {
       ) : (
         <div
           class={`app ${view === "attention" ? "ask" : isPanelOpen.value ? "with-info" : ""}${isWide ? " wide-info" : ""}`}
+          style={{ "--side": `${sideWidth.value}px`, "--info": `${infoWidth.value}px` }}
         >
           <Sidebar />
           {view === "attention" ? <AttentionView /> : <SessionView />}

@@ -4,11 +4,12 @@ import { useEffect, useState } from "preact/hooks";
 import { raw } from "../api/keeper.ts";
 import type { Card } from "../api/types.ts";
 import { Copy } from "../parts/copy.tsx";
+import { Grip } from "../parts/grip.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Ago } from "../parts/time.tsx";
 import { looking } from "../state/changes.ts";
 import { isChecked, isSheetOpen, problems, rawMessage, rewinding, subagents, type Tab, tab } from "../state/details.ts";
-import { isPanelOpen } from "../state/settings.ts";
+import { INFO, infoWidth, isPanelOpen } from "../state/settings.ts";
 import type { Transcript } from "../state/transcript.ts";
 import { plain } from "../text/safe.ts";
 import { count, number, place, size } from "../text/words.ts";
@@ -34,6 +35,7 @@ export function Details({ transcript, card }: { transcript: Transcript; card: Ca
   };
   return (
     <aside class={isSheetOpen.value ? "info sheet" : "info"} aria-label="Details">
+      {isPanelOpen.value && <Grip width={infoWidth} usual={INFO} label="Width of the details" side="right" />}
       <div class="bar tabs" role="tablist">
         {TABS.map(([which, words]) => (
           <button
