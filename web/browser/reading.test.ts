@@ -130,6 +130,16 @@ describe("the acceptance criteria", () => {
     await page.locator(`.current[data-uuid="${first.uuid(1)}"]`).waitFor();
   });
 
+  test("a link that is followed before its session is there shows it as soon as it is", async () => {
+    const { page } = await tab(desk);
+    const late = new Conversation(id(), desk.project).named("Late").prompt("late?").says("Late, but here.");
+    await show(page, `session=${late.session}`);
+    await ready(page, "There is no such session");
+    late.write(desk);
+    await ready(page, "Late, but here.");
+    expect(await said(page)).toEqual(["late?", "Late, but here."]);
+  });
+
   test("a one-time address logs in where the page is open and logged out", async () => {
     const { page, context } = await tab(desk, { url: desk.address });
     await ready(page, "You are not logged in");

@@ -3,6 +3,7 @@
 import { effect, signal } from "@preact/signals";
 import { isLoggedOut } from "../api/keeper.ts";
 import { Stream } from "../api/stream.ts";
+import type { Card } from "../api/types.ts";
 import { hearOfAttention, loadAttention, pending } from "./attention.ts";
 import { loadOverview } from "./changes.ts";
 import { loadDetails } from "./details.ts";
@@ -69,6 +70,21 @@ function follow(): void {
   });
 }
 
+let tried: Card | undefined;
+
+/** A link may be followed a moment before the keeper has found its session: it is read again once it is there. */
+function lookAgain(): void {
+  const shown = transcript.value;
+  const reading = shown?.reading.value;
+  if (!shown || reading?.state !== "failed" || reading.error.problem.status !== 404) return;
+  const card = cardOf(shown.name);
+  if (!card || card === tried) return;
+  tried = card;
+  void shown.open(route.peek().message).then(() => {
+    shown.around.value++;
+  });
+}
+
 /** Reads what hangs on the thread beside its messages. */
 async function loadAround(name: string): Promise<void> {
   await loadDetails(name);
@@ -77,6 +93,7 @@ async function loadAround(name: string): Promise<void> {
 
 export async function start(): Promise<void> {
   effect(follow);
+  effect(lookAgain);
   await loadInfo();
   // Whatever happens while the list is read is told again, and is the same by its id.
   const head = info.value;
