@@ -1,6 +1,7 @@
 //! The same work by rethread, by its peers and by bare system calls, side by side.
 
 mod area;
+mod backends;
 mod bar;
 mod bench;
 mod careless_disk;
