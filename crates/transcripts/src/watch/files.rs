@@ -125,12 +125,12 @@ impl Files {
         if !self.is_ours(path) {
             return;
         }
-        let mut tell = |event| take(Change { path: path.to_owned(), event });
+        let mut tell = |event, more| take(Change { path: path.to_owned(), event, more });
         match self.advance(path, &mut tell) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if self.known.remove(path).is_some() {
-                    tell(Event::Removed);
+                    tell(Event::Removed, false);
                 }
             }
             // What cannot be read now may be readable at the next notice; nothing is passed over.
@@ -138,13 +138,13 @@ impl Files {
         }
     }
 
-    fn advance(&mut self, path: &Path, tell: &mut impl FnMut(Event)) -> io::Result<()> {
+    fn advance(&mut self, path: &Path, tell: &mut impl FnMut(Event, bool)) -> io::Result<()> {
         let file = File::open(path)?;
         loop {
             let state = State::of(&file.metadata()?);
             let known = self.known.get(path).filter(|known| known.still_holds(&file, state)).cloned();
             if known.is_none() && self.known.remove(path).is_some() {
-                tell(Event::Restarted);
+                tell(Event::Restarted, true);
                 continue;
             }
             let mut next = known.clone().unwrap_or_default();
@@ -161,7 +161,10 @@ impl Files {
                 continue;
             }
             self.known.insert(path.to_owned(), next);
-            events.into_iter().for_each(&mut *tell);
+            let mut events = events.into_iter();
+            while let Some(event) = events.next() {
+                tell(event, events.len() > 0);
+            }
             return Ok(());
         }
     }
