@@ -230,7 +230,7 @@ fn a_keeper_in_the_background_outlives_its_terminal_and_is_there_until_it_is_sto
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (output.status.code(), text(output.stdout), text(output.stderr))
     };
-    let begin = ["serve", "--background", "--listen", "127.0.0.1:0"];
+    let begin = ["serve", "--background", "--listen", "127.0.0.1:0", "--traces"];
     let (code, out, err) = run(&begin);
     assert!(code == Some(0) && out.starts_with("The keeper is ready"), "{out}{err}");
     assert!(err.contains("`rethread stop` ends it"), "{err}");
@@ -241,6 +241,17 @@ fn a_keeper_in_the_background_outlives_its_terminal_and_is_there_until_it_is_sto
     assert!(code == Some(1) && err.contains("a keeper runs already"), "{err}");
     assert_eq!(run(&["stop"]).2, "The keeper has ended.\n");
     assert_eq!(run(&["status"]).0, Some(1));
+    // How long things took is in a file of its own, for its owner only, and the log is free of it.
+    let keeper = folder.path().join("r/keeper");
+    let traces = fs::read_to_string(keeper.join("traces.jsonl")).unwrap();
+    let spans: Vec<Value> = traces.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let asked = spans.iter().find(|span| span["span"]["path"] == "/api/v1/info").unwrap();
+    assert!(asked["span"]["status"] == 200 && asked["fields"]["time.busy"].is_string(), "{asked}");
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &fs::metadata(keeper.join("traces.jsonl")).unwrap().permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(!fs::read_to_string(keeper.join("log.jsonl")).unwrap().contains("/api/v1/info"));
 }
 
 /// A process that ends with its test, however that ends.

@@ -5,6 +5,9 @@
 //! switch that turns authentication off. Nothing here prints, reads the environment, or touches credentials.
 #![warn(missing_docs)]
 
+/// The target of spans that say how long things took: requests, turns, captures. Whoever wants them subscribes to it.
+pub const TRACES: &str = "rethread_keeper_traces";
+
 mod attention;
 mod audit;
 mod capture;

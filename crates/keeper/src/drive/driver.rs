@@ -9,12 +9,14 @@ use axum::http::StatusCode;
 use rethread_claude::ClaudeClient;
 use serde_json::{Value, json};
 use tokio::sync::Mutex as AsyncMutex;
+use tracing::Instrument as _;
 
 use super::begin::Begin;
 use super::partial::Partial;
 use super::process::Process;
 use super::taken::Taken;
 use super::turn::{Mode, Turn};
+use crate::TRACES;
 use crate::capture::Captures;
 use crate::card::{Home, SessionState};
 use crate::hub::Wake;
@@ -193,6 +195,13 @@ impl Driver {
     }
 
     async fn begin_turn(self: &Arc<Self>, keeper: &Arc<Keeper>, turn: &Turn) -> Result<(), Problem> {
+        let (session, message) = (&*self.session, &*turn.client_message_id);
+        let span = tracing::info_span!(target: TRACES, "begin_turn", session, message);
+        self.give(keeper, turn).instrument(span).await
+    }
+
+    /// Gives the agent a prompt, and starts it if it does not run.
+    async fn give(self: &Arc<Self>, keeper: &Arc<Keeper>, turn: &Turn) -> Result<(), Problem> {
         let client = loop {
             let client = self.client(keeper).await?;
             let mut state = self.state();

@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use serde::de::IgnoredAny;
+
 use super::{Change, Event, From};
 use crate::envelope::Envelope;
 use crate::lines::each_line;
@@ -208,12 +210,18 @@ fn deliver(at: u64, line: &[u8], tell: &mut impl FnMut(Event)) {
         let span = Span { offset, length: u32::try_from(raw.len()).unwrap_or(u32::MAX) };
         tell(Event::Added { span, raw: raw.to_vec() });
     };
-    if Envelope::of(line).is_some() {
+    if is_entry(line) {
         return give(at, line);
     }
     for range in remains(line, false).into_iter().flat_map(|remains| remains.entries) {
         give(at + range.start as u64, &line[range]);
     }
+}
+
+/// Returns whether a line can be read as an entry. Nearly all are plain JSON, which is quicker to see.
+fn is_entry(line: &[u8]) -> bool {
+    line.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
+        || Envelope::of(line).is_some()
 }
 
 fn fingerprint_at(file: &File, place: u64) -> io::Result<Vec<u8>> {
