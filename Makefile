@@ -13,7 +13,7 @@ page: ## Build the page that is embedded in rethread
 test: ## Run every test, doctests and browsers included
 	scripts/setup
 	scripts/page build
-	cargo test --workspace --locked
+	cargo test --workspace --locked --no-fail-fast
 	CLAUDE_VERSION=2.0.0 cargo test --locked -p rethread-transcripts --test main
 	cargo build --locked -p rethread
 	scripts/page test

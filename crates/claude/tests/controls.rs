@@ -72,12 +72,12 @@ async fn a_session_changes_its_model_its_mode_and_its_name() {
         _ => None,
     });
     assert_eq!(mode, Some(PermissionMode::AcceptEdits));
-    if !home.program().is_at_least("2.1.300") {
+    if !home.program().is_at_least("2.1.200") {
         return rethread_testkit::not_in_this_version("sessions cannot be renamed");
     }
     client.rename("Another name").await.unwrap();
-    assert!(std::fs::read_to_string(home.transcript(heard.session())).unwrap().contains("Another name"));
     end(client).await;
+    assert!(std::fs::read_to_string(home.transcript(heard.session())).unwrap().contains("Another name"));
 }
 
 async fn end(client: ClaudeClient) {

@@ -60,13 +60,11 @@ async fn the_model_its_prompt_its_tools_and_its_subagents_are_as_asked() {
     let replays =
         heard.messages.iter().any(|message| matches!(message, Message::User(user) if user.is_replay));
     assert!(replays, "the prompt comes back");
-    if home.program().is_at_least("2.1.300") {
-        let mirrors = heard.messages.iter().any(|message| match message {
-            Message::TranscriptMirror(mirror) => !mirror.entries.is_empty(),
-            _ => false,
-        });
-        assert!(mirrors, "the transcript is mirrored");
-    }
+    let mirrors = heard.messages.iter().any(|message| match message {
+        Message::TranscriptMirror(mirror) => !mirror.entries.is_empty(),
+        _ => false,
+    });
+    assert!(mirrors, "the transcript is mirrored");
 }
 
 #[tokio::test]
@@ -77,9 +75,7 @@ async fn effort_and_what_is_added_to_the_prompt_reach_the_model() {
     let heard = ask(&client, Script::new("another prompt").says("Hi.")).await;
     let body = asked(&home, "another prompt");
     assert!(body["system"].to_string().contains("Speak in riddles."));
-    if home.program().is_at_least("2.1.300") {
-        assert!(body.to_string().contains(r#""effort":"low""#), "{}", body["output_config"]);
-    }
+    assert!(body.to_string().contains(r#""effort":"low""#), "{}", body["output_config"]);
     assert!(!offered(&heard).0.contains(&"Bash".into()));
 }
 
@@ -144,7 +140,7 @@ async fn a_subagent_in_the_foreground_is_heard_with_its_parent() {
         Message::Assistant(message) => message.parent_tool_use_id.is_some() && message.text() == "found it",
         _ => false,
     });
-    if home.program().is_at_least("2.1.300") {
+    if home.program().is_at_least("2.1.200") {
         assert!(of_subagent, "{heard:?}");
     }
     assert_eq!(heard.text(), "over");
@@ -162,4 +158,32 @@ async fn an_answer_that_the_api_cuts_off_is_tried_again_and_told() {
     let old = !home.program().is_at_least("2.1.300");
     assert!(heard.result().is_error() || retries || old, "{heard:?}");
     assert_eq!(ask(&client, Script::new("Again").says("whole")).await.text(), "whole");
+}
+
+#[tokio::test]
+async fn another_model_answers_when_the_first_is_overloaded() {
+    let Some(home) = own_home() else { return };
+    // It gives up on the first one only after some tries.
+    let patient = options(&home).env("CLAUDE_CODE_MAX_RETRIES", "5");
+    let client = connect(patient.model("claude-opus-4-1").fallback_model("claude-haiku-4-5")).await;
+    let script = Script::new("Please").reply(Reply::status(529).of_model("opus").says("from the other"));
+    let heard = ask(&client, script).await;
+    assert_eq!(heard.text(), "from the other", "{heard:?}");
+    let models: Vec<String> =
+        home.api().requests().iter().map(|request| request.body["model"].to_string()).collect();
+    assert!(
+        models.first().unwrap().contains("opus") && models.last().unwrap().contains("haiku"),
+        "{models:?}"
+    );
+}
+
+#[tokio::test]
+async fn betas_and_the_budget_of_a_task_reach_the_api() {
+    let Some(home) = own_home() else { return };
+    let client = connect(options(&home).betas(["context-1m-2025-08-07"]).task_budget(20_000)).await;
+    ask(&client, Script::new("with betas").says("Hi.")).await;
+    let requests = home.api().requests();
+    let asked = requests.iter().find(|it| it.body["messages"].to_string().contains("with betas")).unwrap();
+    assert!(asked.headers["anthropic-beta"].contains("context-1m-2025-08-07"), "{:?}", asked.headers);
+    assert!(asked.body.to_string().contains("20000"), "{}", asked.body["output_config"]);
 }

@@ -23,9 +23,7 @@ async fn files_go_back_to_what_they_were_before_a_prompt() {
 
     let dry = client.rewind_files_dry_run(&at).await.unwrap();
     assert!(dry.can_rewind, "{dry:?}");
-    if home.program().is_at_least("2.1.300") {
-        assert_eq!((dry.insertions, dry.deletions, dry.files_changed.len()), (1, 2, 1), "{dry:?}");
-    }
+    assert_eq!((dry.insertions, dry.deletions, dry.files_changed.len()), (1, 2, 1), "{dry:?}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "second\nthird\n", "a dry run changes nothing");
 
     assert!(client.rewind_files(&at).await.unwrap().can_rewind);
@@ -43,9 +41,6 @@ async fn a_prompt_without_a_checkpoint_is_no_failure() {
     let Some(home) = own_home() else { return };
     let client = connect(options(&home).enable_file_checkpointing(true)).await;
     ask(&client, Script::new("Hello").says("Hi.")).await;
-    let unknown = client.rewind_files("00000000-0000-4000-8000-000000000000").await;
-    if home.program().is_at_least("2.1.300") {
-        let unknown = unknown.unwrap();
-        assert!(!unknown.can_rewind && unknown.error.is_some(), "{unknown:?}");
-    }
+    let unknown = client.rewind_files("00000000-0000-4000-8000-000000000000").await.unwrap();
+    assert!(!unknown.can_rewind && unknown.error.is_some(), "{unknown:?}");
 }

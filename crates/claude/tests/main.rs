@@ -16,4 +16,5 @@ mod permissions;
 #[cfg(feature = "sessions")]
 mod sessions_door;
 mod sessions_on_disk;
+mod surroundings;
 mod tools;

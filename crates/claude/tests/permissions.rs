@@ -150,6 +150,30 @@ async fn a_question_that_is_withdrawn_is_dropped_with_its_callback() {
 }
 
 #[tokio::test]
+async fn a_decision_may_come_late_and_meanwhile_the_session_can_be_spoken_to() {
+    let Some(home) = home() else { return };
+    let (is_asked, decided) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (ask_now, decision) = (Arc::clone(&is_asked), Arc::clone(&decided));
+    let client = connect(options(home).can_use_tool(move |_| {
+        let decision = Arc::clone(&decision);
+        ask_now.notify_one();
+        async move {
+            decision.notified().await;
+            PermissionResult::allow()
+        }
+    }))
+    .await;
+    let turn = client.send_message(makes(home, "decided-late").to_string()).await.unwrap();
+    is_asked.notified().await;
+    assert!(client.mcp_status().await.is_ok(), "it still answers");
+    assert!(!exists(home, "decided-late"));
+    decided.notify_one();
+    assert_eq!(Heard::all(turn).await.text(), "over");
+    assert!(exists(home, "decided-late"));
+    assert_eq!(ask(&client, Script::new("Next").says("next")).await.text(), "next");
+}
+
+#[tokio::test]
 async fn a_question_of_the_model_is_answered_with_a_changed_input() {
     let Some(home) = home() else { return };
     let question = json!({ "question": "Which one?", "header": "Which", "multiSelect": false,

@@ -7,7 +7,8 @@ mod host;
 mod killed_host;
 #[path = "processes/misbehaviour.rs"]
 mod misbehaviour;
-
+#[path = "processes/remains.rs"]
+mod remains;
 #[path = "processes/seed.rs"]
 #[rustfmt::skip] // word for word
 mod seed;
@@ -15,6 +16,7 @@ mod seed;
 // The name that the guide's programs know it by.
 extern crate rethread_claude as rusty_claw;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
@@ -32,5 +34,11 @@ fn main() -> ExitCode {
     let mut trials: Vec<Trial> = misbehaviour::trials();
     trials.extend(killed_host::trials());
     trials.extend(seed::trials());
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
+    let left = remains::of_this_process();
+    if !left.is_empty() {
+        drop(writeln!(std::io::stderr(), "children that nobody waited for: {left:?}"));
+        return ExitCode::FAILURE;
+    }
+    conclusion.exit_code()
 }

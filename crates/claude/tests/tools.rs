@@ -67,9 +67,6 @@ async fn a_tool_that_fails_panics_or_hangs_is_an_error_to_the_model() {
 #[tokio::test]
 async fn a_server_can_be_added_while_the_session_runs() {
     let Some(home) = home() else { return };
-    if !home.program().is_at_least("2.1.300") {
-        return rethread_testkit::not_in_this_version("servers cannot be added later");
-    }
     let client = connect(options(home).allowed_tools(["mcp__calculator"])).await;
     client.set_mcp_servers([("calculator", McpServer::from(calculator()))]).await.unwrap();
     let heard = call(&client, "add", json!({ "a": 1, "b": 2 })).await;

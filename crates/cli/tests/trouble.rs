@@ -152,7 +152,7 @@ fn a_stopped_process_that_holds_the_lock_is_named_after_a_while() {
         "\nhint: if that process is stopped, `kill -CONT {pid}` lets it go on; nothing was appended\n"
     );
     assert!(said.err.ends_with(&hint), "{}", said.err);
-    assert!((Duration::from_secs(4)..Duration::from_secs(15)).contains(&waited), "{waited:?}");
+    assert!((Duration::from_secs(4)..Duration::from_secs(60)).contains(&waited), "{waited:?}");
     assert_eq!(home.feed(&["append", "s"], entry(2)).code, 0);
 }
 

@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 
 use crate::card::Home;
 use crate::catalogue::Key;
+use crate::counting::Counting;
 use crate::error::Result;
 use crate::hub::Wake;
 use crate::item::MessageItem;
@@ -33,6 +34,7 @@ struct Dirty {
 #[derive(Debug)]
 pub(crate) struct Follower {
     _watch: Option<Watch>,
+    _counting: Option<Counting>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }
 
@@ -45,7 +47,9 @@ impl Drop for Follower {
 impl Follower {
     /// Lists all sessions, and follows what happens to them.
     pub(crate) fn start(keeper: &Arc<Keeper>) -> Result<Self> {
-        let Some(native) = &keeper.native else { return Ok(Self { _watch: None, tasks: Vec::new() }) };
+        let Some(native) = &keeper.native else {
+            return Ok(Self { _watch: None, _counting: None, tasks: Vec::new() });
+        };
         let dirty: Arc<Dirty> = Arc::default();
         // Watched first and listed afterwards, so that nothing happens unseen in between.
         let (own, noted) = (Arc::clone(keeper), Arc::clone(&dirty));
@@ -56,7 +60,7 @@ impl Follower {
             tokio::spawn(refresh(Arc::clone(keeper), dirty)),
             tokio::spawn(look_for_processes(Arc::clone(keeper))),
         ];
-        Ok(Self { _watch: Some(watch), tasks })
+        Ok(Self { _watch: Some(watch), _counting: Some(Counting::start(keeper)), tasks })
     }
 }
 

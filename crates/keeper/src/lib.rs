@@ -15,6 +15,7 @@ mod card;
 mod catalogue;
 mod claude_files;
 mod client;
+mod counting;
 mod credentials;
 mod defect;
 mod drive;

@@ -391,7 +391,7 @@ fn content_that_nothing_refers_to_waits_for_its_time_of_grace_and_stays_if_someb
     let home = Home::new();
     let store = home.open();
     let session = conversation(&store, "s", 1);
-    let grace = Duration::from_millis(300);
+    let grace = Duration::from_secs(3);
     let cleaning = Cleaning { blobs_after: Duration::ZERO, grace, ..Cleaning::default() };
     let [unused, again, referred] = [&b"unused"[..], b"put again", b"referred to"].map(BlobId::of);
     run(async {

@@ -1,5 +1,6 @@
 //! A Messages API on the loopback that answers as the prompts themselves say.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,6 +18,8 @@ use crate::{http, stream};
 pub struct Request {
     /// Where to.
     pub path: String,
+    /// What it carried, by names in small letters.
+    pub headers: BTreeMap<String, String>,
     /// What was asked.
     pub body: Value,
 }
@@ -96,7 +99,7 @@ impl Shared {
         let reply = Reply::to(&body["messages"]);
         let number = self.answers.fetch_add(1, Ordering::Relaxed);
         let (model, streams) = (body["model"].clone(), body["stream"] == true);
-        let request = Request { path: incoming.path, body };
+        let request = Request { path: incoming.path, headers: incoming.headers, body };
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request);
         thread::sleep(Duration::from_millis(reply.wait_ms));
         while reply.gate.as_ref().is_some_and(|file| !file.try_exists().unwrap_or(true))
@@ -104,10 +107,10 @@ impl Shared {
         {
             thread::sleep(Duration::from_millis(5));
         }
-        if let Some(status) = reply.status {
+        if let Some(status) = reply.status.filter(|_| reply.concerns(&model)) {
             http::begin(connection, status, "application/json")?;
-            let error =
-                json!({ "type": "error", "error": { "type": "api_error", "message": "as scripted" } });
+            let kind = if status == 529 { "overloaded_error" } else { "api_error" };
+            let error = json!({ "type": "error", "error": { "type": kind, "message": "as scripted" } });
             return connection.write_all(error.to_string().as_bytes());
         }
         if !streams {

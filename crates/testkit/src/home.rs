@@ -101,7 +101,9 @@ impl Home {
 /// that each process clears away what those before it left.
 fn homes() -> &'static Path {
     static HOMES: LazyLock<PathBuf> = LazyLock::new(|| {
-        let all = tempfile::env::temp_dir().join("rethread-homes");
+        // Each person has a folder: nobody can write to another's.
+        let person = std::os::unix::fs::MetadataExt::uid(&fs::metadata("/proc/self").unwrap());
+        let all = tempfile::env::temp_dir().join(format!("rethread-homes-{person}"));
         for entry in fs::read_dir(&all).into_iter().flatten().flatten() {
             let is_over = !Path::new("/proc").join(entry.file_name()).is_dir();
             if is_over {

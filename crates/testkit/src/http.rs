@@ -2,12 +2,14 @@
 //!
 //! By hand, because the tests need what a library prevents: an answer that stops in the middle.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Result, Write};
 use std::net::TcpStream;
 
 /// A request as it came.
 pub(crate) struct Incoming {
     pub(crate) path: String,
+    pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Vec<u8>,
 }
 
@@ -19,21 +21,20 @@ pub(crate) fn read(stream: &TcpStream) -> Result<Option<Incoming>> {
         return Ok(None);
     }
     let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
-    let mut length = 0;
+    let mut headers = BTreeMap::new();
     loop {
         line.clear();
         if reader.read_line(&mut line)? == 0 || line.trim().is_empty() {
             break;
         }
-        if let Some((name, value)) = line.split_once(':')
-            && name.eq_ignore_ascii_case("content-length")
-        {
-            length = value.trim().parse().unwrap_or(0);
+        if let Some((name, value)) = line.split_once(':') {
+            headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
         }
     }
+    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    Ok(Some(Incoming { path, body }))
+    Ok(Some(Incoming { path, headers, body }))
 }
 
 /// Begins an answer that ends when the connection does.

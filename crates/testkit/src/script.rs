@@ -26,6 +26,9 @@ pub struct Reply {
     /// Fails with this status instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<u16>,
+    /// Fails only if the model is one of those that have this in their name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
     /// How long it thinks before it answers.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) wait_ms: u64,
@@ -81,6 +84,17 @@ impl Reply {
     /// An answer that fails with a status.
     pub fn status(status: u16) -> Self {
         Self { status: Some(status), ..Self::default() }
+    }
+
+    /// Fails so only if a model with this in its name was asked; others answer.
+    pub fn of_model(self, part: &str) -> Self {
+        Self { model: Some(part.to_owned()), ..self }
+    }
+
+    /// Returns whether the status is that of a model.
+    pub(crate) fn concerns(&self, model: &Value) -> bool {
+        let asked = model.as_str().unwrap_or_default();
+        self.model.as_deref().is_none_or(|part| asked.contains(part))
     }
 
     /// Adds a thought.

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::catalog::{Catalog, Record};
+use crate::count::Count;
 use crate::error::{Error, Result};
 use crate::listing::{Listing, assemble};
 use crate::live::{Live, live};
@@ -125,25 +126,29 @@ impl ClaudeFolder {
     /// an index. Stops when `go_on` says no. Returns how many were counted.
     pub fn count(&self, index: &Path, mut go_on: impl FnMut() -> bool) -> Result<usize> {
         let listing = self.list(&ListOptions::default().index(index))?;
+        let uncounted = listing.sessions.into_iter().filter(|session| session.message_count.is_none());
+        // One that cannot be read stays uncounted; the listing says why.
+        let counted = uncounted.take_while(|_| go_on()).filter_map(|session| {
+            Transcript::open(session.path).ok().map(|transcript| Count::of(&transcript))
+        });
+        self.keep_counts(index, counted)
+    }
+
+    /// Keeps counts in an index, of files that are still as the index knows them. Returns how many those were.
+    pub fn keep_counts(&self, index: &Path, counts: impl IntoIterator<Item = Count>) -> Result<usize> {
         let mut catalog = Catalog::load(index);
-        let mut counted = 0;
-        for session in listing.sessions.iter().filter(|session| session.message_count.is_none()) {
-            if !go_on() {
-                break;
-            }
-            // One that cannot be read stays uncounted; the listing says why.
-            let Ok(transcript) = Transcript::open(&session.path) else { continue };
-            let project = session.path.parent().and_then(Path::file_name).unwrap_or_default();
-            let name = name_of(&project.to_string_lossy(), &session.session_id);
-            if let Some(record) = catalog.records.get_mut(&name)
-                && record.size == transcript.length()
-            {
-                record.message_count = Some(transcript.active().message_count());
-                counted += 1;
+        let mut kept = 0;
+        for count in counts {
+            let project = count.path.parent().and_then(Path::file_name).unwrap_or_default();
+            let id = count.path.file_stem().unwrap_or_default();
+            let name = name_of(&project.to_string_lossy(), &id.to_string_lossy());
+            if let Some(record) = catalog.records.get_mut(&name).filter(|record| record.size == count.size) {
+                record.message_count = Some(count.messages);
+                kept += 1;
             }
         }
         Catalog::save(index, catalog.records.values().map(|record| &**record))?;
-        Ok(counted)
+        Ok(kept)
     }
 
     /// Returns the ids of all sessions, in no order. No file is opened.

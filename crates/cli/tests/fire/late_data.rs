@@ -3,7 +3,7 @@
 //! A write that nobody has waited for may then leave anything behind, in any order. So only what was acknowledged is
 //! asked for here.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::appender::{Appender, Pace};
 use super::effort::Effort;
@@ -57,10 +57,13 @@ fn a_tail_of_nul_bytes_is_set_aside_and_nothing_before_it_is_lost() {
     home.answer(&["new", "--id", "s"]);
     let mut ledger = Ledger::new("s");
     // Its third sync comes so late that the power is gone before it.
-    let command = strace::tampered(&home, "fdatasync:delay_enter=2000000:when=3", &["append", "s"]);
+    let command = strace::tampered(&home, "fdatasync:delay_enter=60000000:when=3", &["append", "s"]);
     let appender = Appender::start(command, Run::new("r", [5000; 3]), Pace::Lockstep);
-    appender.wait_for(2, Duration::from_secs(10));
-    std::thread::sleep(Duration::from_millis(100));
+    let begun = Instant::now();
+    while std::fs::metadata(home.log("s")).map_or(0, |log| log.len()) < 15_000 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the third entry is never written");
+        std::thread::sleep(Duration::from_millis(5));
+    }
     disk.cut(Cut::AfterTheJournal);
     ledger.add(appender.kill().run);
     drop(disk);

@@ -1,0 +1,120 @@
+//! Options that change what the real CLI may use: tools, directories, skills, agents, servers.
+
+use std::fs;
+use std::sync::Arc;
+
+use axum::response::IntoResponse as _;
+use rethread_claude::{AgentDefinition, ClaudeAgentOptionsBuilder, McpServer, PermissionMode, ToolServer};
+use rethread_testkit::{Home, Prompt as Script};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::{Value, json};
+
+use crate::kit::{Heard, ask, connect, home, options, own_home};
+
+async fn run(options: ClaudeAgentOptionsBuilder, tool: &str, input: Value) -> Heard {
+    ask(&connect(options).await, Script::new("Do it").calls(tool, input).says("over")).await
+}
+
+#[tokio::test]
+async fn a_tool_that_is_allowed_needs_nobody_and_others_are_refused() {
+    let Some(home) = home() else { return };
+    let makes = |name: &str| {
+        let command = format!("install /dev/null {}", home.project().join(name).display());
+        json!({ "command": command, "description": "d" })
+    };
+    let allowed = run(options(home).allowed_tools(["Bash(install:*)"]), "Bash", makes("by-a-rule")).await;
+    run(options(home).allowed_tools(["Bash(git:*)"]), "Bash", makes("by-no-rule")).await;
+    let exists = |name: &str| home.project().join(name).try_exists().unwrap();
+    assert_eq!((exists("by-a-rule"), exists("by-no-rule")), (true, false), "{allowed:?}");
+}
+
+#[tokio::test]
+async fn edits_are_accepted_in_directories_that_were_added_and_in_no_others() {
+    let Some(home) = home() else { return };
+    let (added, other) = (home.path().join("added"), home.path().join("other"));
+    [&added, &other].iter().for_each(|folder| fs::create_dir_all(folder).unwrap());
+    for folder in [&added, &other] {
+        let edits = options(home).permission_mode(PermissionMode::AcceptEdits).add_dirs([&added]);
+        run(edits, "Write", json!({ "file_path": folder.join("file"), "content": "x" })).await;
+    }
+    let exists = |folder: &std::path::Path| folder.join("file").try_exists().unwrap();
+    assert_eq!((exists(&added), exists(&other)), (true, false));
+}
+
+#[tokio::test]
+async fn a_session_can_be_an_agent_itself() {
+    let Some(home) = own_home() else { return };
+    let poet = AgentDefinition::new("Writes poems", "You answer in verse only.").tools(["Read"]);
+    let client = connect(options(&home).subagent("poet", poet).agent("poet")).await;
+    let heard = ask(&client, Script::new("a prompt to the poet").says("Roses.")).await;
+    let requests = home.api().requests();
+    let asked = requests.iter().find(|it| it.body["messages"].to_string().contains("a prompt to the poet"));
+    let system = asked.unwrap().body["system"].to_string();
+    assert!(system.contains("You answer in verse only."), "{system}");
+    assert_eq!(heard.text(), "Roses.");
+}
+
+/// Returns the skills that the model is told of.
+async fn skills(home: &Home, options: ClaudeAgentOptionsBuilder) -> Vec<String> {
+    ask(&connect(options).await, Script::new("Hello").says("Hi.")).await;
+    let requests = home.api().requests();
+    let last = requests.iter().rev().find(|it| it.body["messages"].to_string().contains("Hello"));
+    let body = last.unwrap().body.to_string();
+    ["first-skill", "second-skill"]
+        .into_iter()
+        .filter(|name| body.contains(name))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[tokio::test]
+async fn only_the_skills_that_are_asked_for_are_offered() {
+    let Some(home) = own_home() else { return };
+    for name in ["first-skill", "second-skill"] {
+        let folder = home.config().join("skills").join(name);
+        fs::create_dir_all(&folder).unwrap();
+        let text = format!("---\nname: {name}\ndescription: Knows about {name}\n---\nBe skilful.\n");
+        fs::write(folder.join("SKILL.md"), text).unwrap();
+    }
+    assert_eq!(skills(&home, options(&home)).await, ["first-skill", "second-skill"]);
+    if !home.program().is_at_least("2.1.200") {
+        return rethread_testkit::not_in_this_version("skills cannot be chosen");
+    }
+    assert_eq!(skills(&home, options(&home).skills(["first-skill".to_owned()])).await, ["first-skill"]);
+}
+
+#[tokio::test]
+async fn a_server_on_the_network_is_called_with_the_headers_it_was_given() {
+    let Some(home) = home() else { return };
+    let tools = || {
+        Ok(ToolServer::new("far").tool(
+            "ping",
+            "Answers",
+            async |_: std::collections::BTreeMap<String, Value>| Ok::<_, String>("pong from afar"),
+        ))
+    };
+    let service = StreamableHttpService::new(
+        tools,
+        Arc::<LocalSessionManager>::default(),
+        StreamableHttpServerConfig::default(),
+    );
+    let guarded = axum::Router::new().fallback_service(service).layer(axum::middleware::from_fn(
+        async |request: axum::extract::Request, next: axum::middleware::Next| {
+            let known = request.headers().get("x-key").is_some_and(|key| key == "known");
+            if known { next.run(request).await } else { axum::http::StatusCode::FORBIDDEN.into_response() }
+        },
+    ));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, guarded).await });
+    let with = |key: &str| McpServer::Http {
+        url: url.clone(),
+        headers: [("x-key".to_owned(), key.to_owned())].into(),
+    };
+    let asking = |key| options(home).mcp_server("far", with(key)).allowed_tools(["mcp__far"]);
+    let heard = run(asking("known"), "mcp__far__ping", json!({})).await;
+    assert!(heard.tool_results().contains("pong from afar"), "{heard:?}");
+    let heard = run(asking("unknown"), "mcp__far__ping", json!({})).await;
+    assert!(!heard.tool_results().contains("pong from afar"), "{heard:?}");
+}
