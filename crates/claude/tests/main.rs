@@ -1,6 +1,7 @@
 //! The crate against the real CLI, and against agents that misbehave.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod by_hand;
 mod controls;
 mod conversation;
 mod effects;
@@ -13,8 +14,10 @@ mod kit;
 mod older_faults;
 mod options;
 mod permissions;
+mod requests;
 #[cfg(feature = "sessions")]
 mod sessions_door;
 mod sessions_on_disk;
+mod streams;
 mod surroundings;
 mod tools;

@@ -45,6 +45,9 @@ fn every_launch_speaks_json_and_hides_the_claude_code_around_it() {
         },
         clear_environment: false,
         cwd: None,
+        version_within: Some(
+            60s,
+        ),
     }
     "#);
 }
@@ -173,6 +176,7 @@ fn contradictions_are_named() {
         builder().model("x").fallback_model("x"),
         builder().system_prompt("x").append_system_prompt("y"),
         builder().max_turns(0),
+        builder().max_waiting_bytes(0),
     ];
     let told = wrong.map(|options| options.try_build().unwrap_err().to_string()).join("\n");
     insta::assert_snapshot!(told, @r"
@@ -187,5 +191,6 @@ fn contradictions_are_named() {
     fallback_model is the model itself
     append_system_prompt contradicts `system_prompt`
     max_turns is zero
+    max_waiting_bytes is zero
     ");
 }

@@ -60,6 +60,7 @@ impl ClaudeAgentOptions {
             ),
             (self.max_turns == Some(0), "max_turns", "is zero"),
             (self.max_frame_bytes == 0, "max_frame_bytes", "is zero"),
+            (self.max_waiting_bytes == 0, "max_waiting_bytes", "is zero"),
             (self.extra_args.keys().any(|flag| !is_flag(flag)), "extra_args", "holds what is no flag"),
         ];
         match wrong.iter().find(|(holds, ..)| *holds) {

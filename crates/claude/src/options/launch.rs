@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -16,7 +17,7 @@ const OF_ANOTHER: &[&str] = &["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"];
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Launch {
-    /// The program.
+    /// The program: a path, or a name to look for on `PATH`; nothing if Claude Code is to be looked for.
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<OsString>,
@@ -26,6 +27,8 @@ pub struct Launch {
     pub clear_environment: bool,
     /// Where it works; where this process does unless given.
     pub cwd: Option<PathBuf>,
+    /// How long the program may take to tell its version first; it is not asked if there is no time.
+    pub version_within: Option<Duration>,
 }
 
 impl Launch {
@@ -57,6 +60,7 @@ impl ClaudeAgentOptions {
             environment: self.environment(),
             clear_environment: self.clear_environment,
             cwd: self.cwd.clone(),
+            version_within: self.check_version.then_some(self.initialize_timeout),
         }
     }
 
