@@ -194,3 +194,14 @@ fn contradictions_are_named() {
     max_waiting_bytes is zero
     ");
 }
+
+/// Anything longer than 128 KiB made the start fail with "Argument list too long".
+#[test]
+fn what_no_argument_has_room_for_is_named() {
+    let long = "x".repeat(128 << 10);
+    let refused = builder().settings(long.as_str()).try_build().unwrap_err();
+    insta::assert_snapshot!(refused, @"--settings is longer than the 131071 bytes that an argument may have; name a file instead, or say less");
+    // These two go with the first request instead.
+    assert_eq!(launched(builder().system_prompt(long.as_str())), "");
+    assert_eq!(launched(builder().append_system_prompt(long.as_str())), "");
+}

@@ -13,6 +13,12 @@ use super::{ClaudeAgentOptions, SettingSource, SystemPrompt, Thinking, Tools};
 /// Variables of a Claude Code that this process may itself run in; they are not the new one's.
 const OF_ANOTHER: &[&str] = &["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"];
 
+/// How long an argument may be, in bytes: what Linux takes, without the zero at the end.
+pub(super) const LONGEST_ARGUMENT: usize = (128 << 10) - 1;
+
+/// How long a text may be to go into an argument with its flag.
+const LONGEST_TEXT: usize = LONGEST_ARGUMENT - 64;
+
 /// How the CLI is started.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -64,7 +70,7 @@ impl ClaudeAgentOptions {
         }
     }
 
-    fn arguments(&self) -> Vec<OsString> {
+    pub(super) fn arguments(&self) -> Vec<OsString> {
         let mut line = Line::default();
         line.flag("print", true);
         line.value("output-format", Some("stream-json"));
@@ -91,11 +97,12 @@ impl ClaudeAgentOptions {
         }
         line.list("betas", &self.betas);
         match &self.system_prompt {
-            Some(SystemPrompt::Text(text)) => line.value("system-prompt", Some(text)),
+            // A long one goes with the first request.
+            Some(SystemPrompt::Text(text)) => line.value("system-prompt", short(text)),
             Some(SystemPrompt::File(path)) => line.value("system-prompt-file", Some(path)),
             None => {}
         }
-        line.value("append-system-prompt", self.append_system_prompt.as_ref());
+        line.value("append-system-prompt", self.append_system_prompt.as_deref().and_then(short));
         line.value("json-schema", self.output_schema.as_ref().map(Value::to_string));
         line.value("max-turns", self.max_turns.map(|turns| turns.to_string()));
         line.value("max-budget-usd", self.max_budget_usd.map(|dollars| dollars.to_string()));
@@ -156,6 +163,16 @@ impl ClaudeAgentOptions {
         variables.extend(self.env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
         variables
     }
+}
+
+/// Returns a text that an argument has room for.
+fn short(text: &str) -> Option<&str> {
+    (text.len() <= LONGEST_TEXT).then_some(text)
+}
+
+/// Returns a text that no argument has room for.
+pub(super) fn long(text: &str) -> Option<&str> {
+    (text.len() > LONGEST_TEXT).then_some(text)
 }
 
 #[derive(Default)]
