@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod by_hand;
+mod choices;
 mod controls;
 mod conversation;
 mod effects;
@@ -15,6 +16,7 @@ mod older_faults;
 mod options;
 mod permissions;
 mod requests;
+mod servers;
 #[cfg(feature = "sessions")]
 mod sessions_door;
 mod sessions_on_disk;
