@@ -15,13 +15,13 @@ Example:
 
 /// Resume, fork and rewind coding-agent sessions
 ///
-/// Sessions live in $RETHREAD_HOME, else in $XDG_DATA_HOME/rethread, else in ~/.local/share/rethread; Claude Code's own
-/// are found where it keeps them. An id may be shortened to any beginning that no other has; native:ID and stored:ID say
-/// which home is meant.
+/// Sessions live in $RETHREAD_STORE or $RETHREAD_HOME, else in $XDG_DATA_HOME/rethread, else in ~/.local/share/rethread;
+/// Claude Code's own are found where it keeps them. An id may be shortened to any beginning that no other has; native:ID
+/// and stored:ID say which home is meant.
 #[derive(Debug, Parser)]
 #[command(name = "rethread", version, max_term_width = 110, after_help = EXAMPLE)]
 pub(crate) struct Args {
-    /// The store to use: a path, file:PATH, memory: or off:
+    /// The store to use: a path, file:PATH, sqlite:FILE, memory: or off:
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
 

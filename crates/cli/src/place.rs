@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rethread_sqlite::SqliteBackend;
 use rethread_store::backend::Backend;
 use rethread_store::{FileBackend, Schemes};
 
@@ -20,18 +21,21 @@ pub(crate) struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum At {
     Folder(PathBuf),
+    /// One SQLite file.
+    File(PathBuf),
     Url(String),
 }
 
 impl Place {
     /// Takes what was typed, else what the environment says, else the folder for a person's data.
     pub(crate) fn find(typed: Option<String>) -> Result<Self, Failure> {
-        let at = match &typed {
+        let set = std::env::var("RETHREAD_STORE").ok().filter(|url| !url.is_empty());
+        let at = match typed.as_ref().or(set.as_ref()) {
             Some(url) => parse(url)?,
             None => At::Folder(default_folder(|name| std::env::var_os(name))?),
         };
-        if let At::Folder(folder) = &at {
-            refuse_claudes_own(folder)?;
+        if let At::Folder(path) | At::File(path) = &at {
+            refuse_claudes_own(path)?;
         }
         Ok(Self { at, typed })
     }
@@ -40,6 +44,7 @@ impl Place {
     pub(crate) fn backend(&self) -> Result<Arc<dyn Backend>, Failure> {
         match &self.at {
             At::Folder(folder) => Ok(Arc::new(FileBackend::new(folder))),
+            At::File(file) => Ok(Arc::new(SqliteBackend::new(file))),
             At::Url(url) => Schemes::default().open(url).map_err(|_| unknown(url)),
         }
     }
@@ -48,7 +53,7 @@ impl Place {
     pub(crate) fn folder(&self) -> Option<&Path> {
         match &self.at {
             At::Folder(folder) => Some(folder),
-            At::Url(_) => None,
+            At::File(_) | At::Url(_) => None,
         }
     }
 
@@ -72,6 +77,10 @@ fn parse(url: &str) -> Result<At, Failure> {
     match scheme {
         "file" if !rest.is_empty() => Ok(At::Folder(rest.into())),
         "file" => Err(Failure::wrongly("file: names no folder", "`--store file:/srv/sessions` names one")),
+        "sqlite" if !rest.is_empty() => Ok(At::File(rest.into())),
+        "sqlite" => {
+            Err(Failure::wrongly("sqlite: names no file", "`--store sqlite:/srv/sessions.db` names one"))
+        }
         _ if Schemes::default().names().any(|known| known == scheme) => match rest {
             "" => Ok(At::Url(url.into())),
             _ => Err(Failure::wrongly(
@@ -89,10 +98,7 @@ fn is_scheme(text: &str) -> bool {
 }
 
 fn unknown(url: &str) -> Failure {
-    let schemes = Schemes::default();
-    let known =
-        schemes.names().map(|name| if name == "file" { "file:PATH".into() } else { format!("{name}:") });
-    let known = known.collect::<Vec<_>>().join(", ");
+    let known = "file:PATH, memory:, off:, sqlite:FILE";
     Failure::wrongly(format!("unknown store {url:?}"), format!("a store is a path or one of {known}"))
 }
 
@@ -169,7 +175,10 @@ mod tests {
         ] {
             assert_eq!(parse(text).unwrap(), At::Folder(path.into()), "{text}");
         }
-        for text in ["", "file:", "gopher://hole", "memory:x", "a:b"] {
+        for text in ["sqlite:s.db", "sqlite://s.db"] {
+            assert_eq!(parse(text).unwrap(), At::File("s.db".into()), "{text}");
+        }
+        for text in ["", "file:", "sqlite:", "gopher://hole", "memory:x", "a:b"] {
             assert!(matches!(parse(text), Err(Failure::Wrongly { .. })), "{text}");
         }
     }

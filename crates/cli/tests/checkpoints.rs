@@ -22,9 +22,21 @@ fn read(home: &Home, path: &str) -> Option<String> {
     fs::read_to_string(home.path().join("work").join(path)).ok()
 }
 
+/// The same, with its sessions in a database.
+fn home_in_a_database() -> Home {
+    let mut home = Home::new();
+    home.set([("RETHREAD_STORE", "sqlite:sessions.db")]);
+    fs::create_dir(home.path().join("work")).unwrap();
+    home.answer(&["new", "--id", "s", "--cwd", "work"]);
+    home
+}
+
 #[test]
 fn files_go_back_to_a_message_and_forward_again() {
-    let home = home();
+    [home(), home_in_a_database()].into_iter().for_each(back_and_forward);
+}
+
+fn back_and_forward(home: Home) {
     write(&home, "a", "old\n");
     assert_eq!(
         home.answer(&["checkpoint", "s", "--message", "m1", "--id", "c1", "work/a", "work/b"]),
@@ -53,7 +65,10 @@ fn files_go_back_to_a_message_and_forward_again() {
 
 #[test]
 fn what_a_shell_command_did_goes_back_and_a_persons_edit_does_not() {
-    let home = home();
+    [home(), home_in_a_database()].into_iter().for_each(shell_and_person);
+}
+
+fn shell_and_person(home: Home) {
     write(&home, "a", "old\n");
     home.answer(&["checkpoint", "s", "--tree", "--message", "m1"]);
     write(&home, "a", "new\n");

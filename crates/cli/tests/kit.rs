@@ -79,7 +79,7 @@ impl Home {
         command.args(line).current_dir(self.path());
         command.env_remove("XDG_DATA_HOME").env_remove("NO_COLOR");
         // Nobody's own sessions.
-        command.env_remove("CLAUDE_CONFIG_DIR").env_remove("XDG_CACHE_HOME");
+        command.env_remove("CLAUDE_CONFIG_DIR").env_remove("XDG_CACHE_HOME").env_remove("RETHREAD_STORE");
         command.env("HOME", self.path()).env("RETHREAD_HOME", self.store());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

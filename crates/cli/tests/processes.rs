@@ -32,20 +32,29 @@ fn stored(home: &Home) -> HashMap<usize, Vec<usize>> {
     order
 }
 
+/// A home whose sessions are in files, and one where they are in a database.
+fn homes() -> [Home; 2] {
+    let (files, mut database) = (Home::new(), Home::new());
+    database.set([("RETHREAD_STORE", "sqlite:sessions.db")]);
+    [files, database]
+}
+
 #[test]
 fn eight_processes_append_to_one_session_at_once() {
-    let home = Home::new();
+    homes().iter().for_each(eight_append);
+}
+
+fn eight_append(home: &Home) {
     home.answer(&["new", "--id", "s"]);
     std::thread::scope(|scope| {
         for process in 0..PROCESSES {
-            let home = &home;
             scope.spawn(move || {
                 let said = home.feed(&["append", "s"], lines(process));
                 assert_eq!((said.code, said.out.lines().count()), (0, ENTRIES), "{}", said.err);
             });
         }
     });
-    let order = stored(&home);
+    let order = stored(home);
     for process in 0..PROCESSES {
         assert_eq!(order[&process], (0..ENTRIES).collect::<Vec<_>>(), "process {process}");
     }
@@ -54,12 +63,14 @@ fn eight_processes_append_to_one_session_at_once() {
 
 #[test]
 fn processes_that_are_killed_among_others_lose_nothing_that_was_acknowledged() {
-    let home = Home::new();
+    homes().iter().for_each(some_are_killed);
+}
+
+fn some_are_killed(home: &Home) {
     home.answer(&["new", "--id", "s"]);
     let acknowledged: Vec<usize> = std::thread::scope(|scope| {
         let appenders: Vec<_> = (0..PROCESSES)
             .map(|process| {
-                let home = &home;
                 scope.spawn(move || {
                     let mut command = home.command(&["append", "s"]);
                     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
@@ -85,7 +96,7 @@ fn processes_that_are_killed_among_others_lose_nothing_that_was_acknowledged() {
             .collect();
         appenders.into_iter().map(|appender| appender.join().unwrap()).collect()
     });
-    let order = stored(&home);
+    let order = stored(home);
     for (process, acknowledged) in acknowledged.into_iter().enumerate() {
         let there = &order[&process];
         assert_eq!(*there, (0..there.len()).collect::<Vec<_>>(), "process {process}: a prefix of its own");

@@ -73,11 +73,10 @@ impl Tally {
         for (number, sessions) in uncounted.chunks(TOGETHER).enumerate() {
             let counts: Vec<Count> =
                 sessions.iter().map_while(|session| self.count(session)).flatten().collect();
-            let told = if number == 0 { TOLD } else { 0 };
-            self.take(&counts, told);
             let Some(native) = &self.keeper.native else { return };
             // A cache that cannot be written is no reason not to know.
-            let _ = native.folder.keep_counts(&self.keeper.cache("sessions"), counts);
+            let _ = native.folder.keep_counts(&self.keeper.cache("sessions"), counts.iter().cloned());
+            self.take(&counts, if number == 0 { TOLD } else { 0 });
             if self.is_over.load(Ordering::Relaxed) {
                 return;
             }

@@ -287,3 +287,24 @@ fn the_description_fits_the_routes() {
         assert!(description["paths"][route].is_object(), "{route}");
     }
 }
+
+#[test]
+fn messages_are_counted_in_the_background_and_the_counts_are_known_to_the_next_keeper() {
+    let home = Home::new();
+    let counted = session();
+    let path = home.conversation(&counted, "/tmp", 7);
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
+    fs::File::options().append(true).open(path).unwrap().set_modified(long_ago).unwrap();
+    let kept = home.keeper();
+    let count = |id: &str| kept.get(&format!("/sessions/{id}")).good()["message_count"].clone();
+    assert_eq!(count(&counted), Value::Null);
+    let begun = std::time::Instant::now();
+    while count(&counted).is_null() {
+        assert!(begun.elapsed().as_secs() < 60, "it is never counted");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(count(&counted), 7);
+    drop(kept);
+    let kept = home.keeper();
+    assert_eq!(kept.get(&format!("/sessions/{counted}")).good()["message_count"], 7);
+}

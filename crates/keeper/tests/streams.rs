@@ -181,6 +181,7 @@ fn nonsense_is_answered_and_too_much_of_it_ends_the_stream() {
 
 #[test]
 fn a_client_that_never_reads_holds_nobody_up() {
+    rethread_keeper::allow_many_open_files();
     let home = Home::new();
     let id = session();
     let path = home.conversation(&id, "/tmp", 2);

@@ -64,6 +64,7 @@ impl Serve {
             None => self.settings(&place, context)?,
         };
         log_to(&place.home, &self.typed.log)?;
+        rethread_keeper::allow_many_open_files();
         let runtime = runtime(Threads::Several)?;
         runtime.block_on(async {
             let running = Running::start(settings).await.map_err(|error| explain(&error))?;

@@ -1,0 +1,143 @@
+//! The connections to the file: one that writes, and as many that read as there are readers at once.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rethread_store::{Error, Result};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+
+use crate::failure::{PATIENCE, at};
+use crate::ground;
+use crate::schema::{self, Found};
+
+/// How many readers are kept for the next ones.
+const KEPT: usize = 8;
+
+/// The connections to one file.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    path: PathBuf,
+    writer: Mutex<Option<Connection>>,
+    readers: Mutex<Vec<Connection>>,
+}
+
+impl Connections {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, writer: Mutex::default(), readers: Mutex::default() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads from one state of the file; `None` if there is nothing yet.
+    pub(crate) fn read<T>(
+        &self,
+        action: &'static str,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>> {
+        let kept = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = match kept {
+            Some(connection) => connection,
+            None => match self.open_to_read()? {
+                Some(connection) => connection,
+                None => return Ok(None),
+            },
+        };
+        let read = || {
+            let transaction = connection.unchecked_transaction()?;
+            let answer = work(&transaction)?;
+            transaction.finish()?;
+            Ok(answer)
+        };
+        // A connection that failed is not used again.
+        let answer = read().map_err(at(action, &self.path))?;
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if readers.len() < KEPT {
+            readers.push(connection);
+        }
+        Ok(Some(answer))
+    }
+
+    /// Changes the file, wholly or not at all, and durably.
+    pub(crate) fn write<T>(
+        &self,
+        action: &'static str,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection = match writer.take() {
+            Some(connection) => connection,
+            None => self.open_to_write()?,
+        };
+        let write = || {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let answer = work(&transaction)?;
+            transaction.commit()?;
+            Ok(answer)
+        };
+        // After an error nobody knows what it still believes: the next one opens the file anew.
+        let answer = write().map_err(at(action, &self.path))?;
+        *writer = Some(connection);
+        Ok(answer)
+    }
+
+    fn open_to_read(&self) -> Result<Option<Connection>> {
+        if !self.path.try_exists().map_err(Error::io("look at", &self.path))? {
+            return Ok(None);
+        }
+        ground::check(&self.path)?;
+        let connection = self.open()?;
+        Ok(match self.look(&connection)? {
+            Found::Ours => Some(connection),
+            Found::Empty => None,
+        })
+    }
+
+    fn open_to_write(&self) -> Result<Connection> {
+        ground::check(&self.path)?;
+        ground::make_file(&self.path)?;
+        let mut connection = self.open()?;
+        let found = self.look(&connection)?;
+        patiently(|| connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())))
+            .map_err(at("switch to WAL in", &self.path))?;
+        connection.pragma_update(None, "synchronous", "full").map_err(at("set up", &self.path))?;
+        if found == Found::Empty {
+            patiently(|| schema::make(&mut connection)).map_err(at("begin", &self.path))?;
+        }
+        Ok(connection)
+    }
+
+    fn open(&self) -> Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let open = || {
+            let connection = Connection::open_with_flags(&self.path, flags)?;
+            connection.busy_timeout(PATIENCE)?;
+            connection.set_prepared_statement_cache_capacity(32);
+            Ok(connection)
+        };
+        open().map_err(at("open", &self.path))
+    }
+
+    fn look(&self, connection: &Connection) -> Result<Found> {
+        let what = self.path.display().to_string();
+        patiently(|| schema::look(connection, &what)).map_err(at("read", &self.path))?
+    }
+}
+
+/// Tries again what SQLite does not wait for by itself.
+fn patiently<T>(mut work: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let begun = Instant::now();
+    loop {
+        match work() {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && begun.elapsed() < PATIENCE =>
+            {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            other => return other,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What SQLite says, as what the caller can do about it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rethread_store::Error;
+use rusqlite::ErrorCode;
+
+/// How long a call waits for other processes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Returns a function that gives an error of SQLite's its place.
+pub(crate) fn at(action: &'static str, path: &Path) -> impl FnOnce(rusqlite::Error) -> Error {
+    move |error| {
+        let path = path.to_owned();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Error::NoSpace { action, path },
+            Some(ErrorCode::ReadOnly) => Error::ReadOnly { action, path },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy {
+                what: path.display().to_string(),
+                holder: "another process".into(),
+                waited: PATIENCE,
+            },
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Error::Damaged { what: path.display().to_string(), reason: error.to_string() }
+            }
+            _ => Error::Backend { backend: "sqlite", action, source: Arc::new(error) },
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The file system that the file is on.
+
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use rethread_store::{Error, Result};
+
+/// File systems on which several machines may have the file open: NFS, SMB, FUSE, 9P, Ceph, AFS, Lustre.
+const SHARED: [i64; 10] = [
+    0x6969,
+    0x517B,
+    0xFF53_4D42,
+    0xFE53_4D42,
+    0x6573_5546,
+    0x0102_1997,
+    0x00C3_6400,
+    0x5346_414F,
+    0x6B41_4653,
+    0x0BD0_0BD0,
+];
+
+/// Refuses a file system that locks and shared memory do not work on.
+pub(crate) fn check(path: &Path) -> Result<()> {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let there = absolute.ancestors().skip(1).find(|folder| folder.is_dir());
+    let kind = there.and_then(|folder| rustix::fs::statfs(folder).ok()).map(|it| it.f_type);
+    if !kind.is_some_and(is_shared) {
+        return Ok(());
+    }
+    Err(Error::BadName {
+        what: "place for SQLite",
+        text: path.display().to_string(),
+        rule: "it is on a network file system, where SQLite may lose data; use a local disk, or PostgreSQL",
+    })
+}
+
+fn is_shared(kind: i64) -> bool {
+    SHARED.contains(&kind)
+}
+
+/// Makes a file that only its owner can read, unless it is there; what SQLite puts beside it gets the same rights.
+pub(crate) fn make_file(path: &Path) -> Result<()> {
+    make_folder_of(path)?;
+    match File::options().write(true).create_new(true).mode(0o600).open(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(Error::io("create", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the folder of a file, and sees to it that a power cut does not take it away again.
+fn make_folder_of(path: &Path) -> Result<()> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+    let missing: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.is_dir()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(Error::io("create", folder))?;
+    for made in missing {
+        let above = made.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(above).and_then(|above| above.sync_all()).map_err(Error::io("sync", above))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_systems_that_machines_share_are_known_by_their_numbers() {
+        assert!(is_shared(0x6969) && is_shared(0xFF53_4D42) && !is_shared(0xEF53) && !is_shared(0x5846_5342));
+    }
+}
