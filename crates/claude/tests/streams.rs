@@ -112,18 +112,18 @@ async fn messages_that_nobody_reads_do_not_outlive_the_client() {
 async fn an_agent_that_asks_and_does_not_listen_has_to_wait() {
     let (_client, mut hand) = connect(ClaudeAgentOptions::builder()).await;
     let line =
-        json!({ "type": "control_request", "request_id": "q", "request": { "subtype": "sing" } }).to_string();
+        json!({ "type": "control_request", "request_id": "q", "request": { "subtype": "sing ".repeat(1000) } }).to_string();
     let (mut asked, mut refused) = (0, 0);
-    while refused < STUCK && asked < 100_000 {
+    while refused < STUCK && asked < 10_000 {
         match once(hand.says(&line)).await {
             Some(()) => (asked, refused) = (asked + 1, 0),
             None => refused += 1,
         }
         tokio::task::yield_now().await;
     }
-    assert!(asked < 10_000, "{asked} questions were taken");
-    // The one that was cut off in the middle is not counted, and may spoil the one after it.
-    for _ in 0..1024 {
+    assert!(asked < 2000, "{asked} questions were taken");
+    // One that is cut off in the middle spoils the next, but so many wait for sure.
+    for _ in 0..800 {
         assert_eq!(hand.answer().await["subtype"], "error");
     }
 }

@@ -11,8 +11,9 @@ use crate::error::{Error, Result};
 
 /// How many lines may wait before whoever sends has to.
 const SLOTS: usize = 64;
-/// How many answers may wait before no more requests are read.
-const ANSWERS: usize = 1024;
+/// How many bytes of answers may wait before no more requests are read. It is a lot, since an agent that asks before it
+/// listens would never come to listen then.
+const ANSWERS: usize = 4 << 20;
 
 enum Outgoing {
     Line(Vec<u8>, Option<OwnedSemaphorePermit>),
@@ -24,7 +25,7 @@ enum Outgoing {
 pub(super) struct Outbox {
     sender: mpsc::UnboundedSender<Outgoing>,
     slots: Arc<Semaphore>,
-    /// How many answers wait to be written.
+    /// How many bytes of answers wait to be written.
     answers: watch::Sender<usize>,
     is_closed: Arc<AtomicBool>,
 }
@@ -51,7 +52,7 @@ impl Outbox {
 
     /// Sends a line.
     pub(super) fn send_in(&self, slot: Slot, line: &Value) -> Result<()> {
-        self.put(line, Some(slot.0))
+        self.put(line, Some(slot.0)).map(drop)
     }
 
     /// Sends a line, as soon as there is room for it. If the future is dropped, it was sent or it was not.
@@ -61,15 +62,17 @@ impl Outbox {
 
     /// Sends the answer to a request of the CLI's, or a prompt that has waited for its turn.
     pub(super) fn answer(&self, line: &Value) -> Result<()> {
-        self.put(line, None)?;
-        self.answers.send_modify(|count| *count += 1);
+        let length = self.put(line, None)?;
+        self.answers.send_modify(|waiting| *waiting += length);
         Ok(())
     }
 
     /// Waits while an agent that asks and does not listen leaves too many answers here.
     pub(super) async fn room_for_answers(&self) {
         // The sender is this outbox's own, and so there is always one.
-        drop(self.answers.subscribe().wait_for(|count| *count < ANSWERS || self.sender.is_closed()).await);
+        drop(
+            self.answers.subscribe().wait_for(|waiting| *waiting < ANSWERS || self.sender.is_closed()).await,
+        );
     }
 
     /// Tells the CLI that no more will come.
@@ -84,9 +87,12 @@ impl Outbox {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    fn put(&self, line: &Value, slot: Option<OwnedSemaphorePermit>) -> Result<()> {
+    /// Passes a line on, and returns its length.
+    fn put(&self, line: &Value, slot: Option<OwnedSemaphorePermit>) -> Result<usize> {
         let line = format!("{line}\n").into_bytes();
-        self.sender.send(Outgoing::Line(line, slot)).map_err(|_| Error::NotConnected)
+        let length = line.len();
+        self.sender.send(Outgoing::Line(line, slot)).map_err(|_| Error::NotConnected)?;
+        Ok(length)
     }
 }
 
@@ -112,7 +118,7 @@ async fn write_all(
             return;
         }
         if slot.is_none() {
-            answers.send_modify(|count| *count = count.saturating_sub(1));
+            answers.send_modify(|waiting| *waiting = waiting.saturating_sub(line.len()));
         }
     }
     drop(input.shutdown().await);
