@@ -10,6 +10,13 @@ use serde_json::Value;
 const OPEN: char = '⟦';
 const CLOSE: char = '⟧';
 
+/// What stands for half a character within a reply: the first unit of an emoji that was cut in two. No text of Rust's can
+/// hold one, but the model's can, and so the API sends one where this is.
+pub const HALF_A_CHARACTER: char = '\u{e000}';
+
+/// Half a character as JSON can write it.
+pub(crate) const HALF: &str = "\\ud83d";
+
 /// A prompt, and what the model will answer to it, request after request.
 #[derive(Clone, Debug, Default)]
 pub struct Prompt {
