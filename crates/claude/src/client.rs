@@ -10,6 +10,7 @@ mod requests;
 mod response_stream;
 mod turns;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,11 +19,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::locate::find_cli;
 use crate::options::{ClaudeAgentOptions, initialize};
 use crate::prompt::Prompt;
 use crate::transport::{Ending, ProcessTransport, Transport};
-use crate::version;
 
 use board::Board;
 use caretaker::Caretaker;
@@ -87,24 +86,15 @@ impl ClaudeClient {
         Ok(Self { options: Arc::new(options), transport: Arc::new(transport), live: None })
     }
 
-    /// Starts the CLI, and waits until it is ready. Does nothing if it runs already.
+    /// Starts the CLI, and waits until it is ready. Does nothing if it runs already and was not told to end.
     pub async fn connect(&mut self) -> Result<()> {
-        if self.live.as_ref().is_some_and(|live| live.board.end().is_none()) {
+        if self.speaking().is_ok() {
             return Ok(());
         }
-        self.live = None;
+        // One that was told to end, and did not yet, may still write to the same session.
+        self.close().await?;
         let options = &self.options;
-        let program = match &options.cli_path {
-            Some(path) => path.clone(),
-            None => find_cli()?,
-        };
-        let launch = options.launch(program);
-        if let Some(cwd) = launch.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
-            return Err(Error::io("work in", cwd)(std::io::ErrorKind::NotADirectory.into()));
-        }
-        if options.check_version {
-            version::check(&launch, options.initialize_timeout).await?;
-        }
+        let launch = options.launch(options.cli_path.as_deref().unwrap_or(Path::new("")));
         let mut live = Live::begin(options, self.transport.open(&launch).await?);
         live.server_info =
             live.request("initialize", initialize(options), options.initialize_timeout).await?;
@@ -118,11 +108,12 @@ impl ClaudeClient {
     /// that turn, and then both end with the same result.
     pub async fn send_message(&self, prompt: impl Into<Prompt>) -> Result<ResponseStream> {
         let (live, prompt) = (self.speaking()?, prompt.into());
-        let now = live.board.open(prompt.uuid(), prompt.to_line());
-        // From here on, dropping the stream, or this future, lets go of the turn.
-        let stream = ResponseStream::new(&live.board, prompt.uuid());
+        // Nothing is awaited after the turn is open: a turn whose prompt was never sent would never end.
+        let slot = live.outbox.slot().await?;
+        let (turn, now) = live.board.open(prompt.uuid(), prompt.to_line());
+        let stream = ResponseStream::new(&live.board, turn, prompt.uuid());
         if let Some(line) = now {
-            live.outbox.send(&line).await?;
+            live.outbox.send_in(slot, &line)?;
         }
         Ok(stream)
     }
@@ -163,6 +154,7 @@ impl ClaudeClient {
     pub async fn close(&mut self) -> Result<()> {
         let Some(live) = &self.live else { return Ok(()) };
         live.outbox.close();
+        live.board.close();
         let mut caretaker = live.caretaker.clone();
         caretaker.ended_within(self.options.close_timeout).await;
         self.live = None;
@@ -192,7 +184,11 @@ impl ClaudeClient {
     /// Returns what there is while the CLI lives, and how it ended otherwise.
     fn speaking(&self) -> Result<&Live> {
         let live = self.live()?;
-        live.board.end().map_or(Ok(live), Err)
+        match live.board.end() {
+            Some(end) => Err(end),
+            None if live.outbox.is_closed() => Err(Error::NotConnected),
+            None => Ok(live),
+        }
     }
 }
 
@@ -243,6 +239,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
+        self.board.leave_all();
         self.outbox.close();
         self.caretaker.end();
     }

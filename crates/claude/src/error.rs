@@ -48,6 +48,17 @@ pub enum Error {
         problem: &'static str,
     },
 
+    /// An option is longer than what the operating system takes.
+    #[error(
+        "{flag} is longer than the {limit} bytes that an argument may have; name a file instead, or say less"
+    )]
+    ArgumentTooLong {
+        /// The flag that the option becomes.
+        flag: String,
+        /// How long it may be.
+        limit: usize,
+    },
+
     /// The client is not connected, or was closed.
     #[error("the client is not connected")]
     NotConnected,

@@ -1,21 +1,35 @@
 //! One line of the CLI's: its bytes, and what kind it is.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
+use crate::lenient;
+use crate::mend::mend;
 use crate::message::Message;
 
 /// One line that the CLI sent, kept as it came. What it says is worked out when somebody asks.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Frame {
     bytes: Bytes,
     kind: FrameKind,
+    /// The same without what no reader takes, once that was needed; `None` if there is nothing of the kind.
+    mended: OnceLock<Option<String>>,
 }
+
+impl PartialEq for Frame {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Frame {}
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +93,7 @@ impl Frame {
     pub fn parse(line: impl Into<Bytes>) -> Result<Self> {
         let mut bytes = line.into();
         if let Some(name) = first_type(&bytes) {
-            return Ok(Self { kind: FrameKind::of(name), bytes });
+            return Ok(Self::new(FrameKind::of(name), bytes));
         }
         if std::str::from_utf8(&bytes).is_err() {
             bytes = String::from_utf8_lossy(&bytes).into_owned().into();
@@ -94,10 +108,14 @@ impl Frame {
             Ok(typed) if bytes.trim_ascii_start().starts_with(b"{") => {
                 let name = typed.r#type.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
                 let kind = FrameKind::of(name.as_deref().unwrap_or_default());
-                Ok(Self { kind, bytes })
+                Ok(Self::new(kind, bytes))
             }
             _ => Err(bad(&bytes)),
         }
+    }
+
+    fn new(kind: FrameKind, bytes: Bytes) -> Self {
+        Self { kind, bytes, mended: OnceLock::new() }
     }
 
     /// Returns what it is.
@@ -120,14 +138,23 @@ impl Frame {
         Message::of(self)
     }
 
-    /// Reads it as a type.
+    /// Reads it as a type. What is no UTF-8, and halves of characters, are replaced if it cannot be read otherwise.
     pub(crate) fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
-        serde_json::from_slice(&self.bytes).map_err(|_| bad(&self.bytes))
+        let read = serde_json::from_slice(&self.bytes).ok();
+        let read = read.or_else(|| serde_json::from_str(self.mended()?).ok());
+        read.ok_or_else(|| bad(&self.bytes))
     }
 
-    /// Returns the frame with what is no UTF-8 replaced, so that the rest can be read.
-    pub(crate) fn mended(&self) -> Self {
-        Self { bytes: String::from_utf8_lossy(&self.bytes).into_owned().into(), kind: self.kind }
+    /// Reads it as a type whose fields all have a default, without those that do not fit. Fails only if it is no JSON.
+    pub(crate) fn read_leniently<T: DeserializeOwned>(&self) -> Result<T> {
+        self.read().or_else(|error| {
+            let whole = self.mended().or_else(|| std::str::from_utf8(&self.bytes).ok());
+            whole.and_then(lenient::from_str).ok_or(error)
+        })
+    }
+
+    fn mended(&self) -> Option<&str> {
+        self.mended.get_or_init(|| mend(&self.bytes)).as_deref()
     }
 }
 
@@ -153,6 +180,17 @@ fn bad(line: &[u8]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_holds_half_a_character_is_read_with_the_rest_of_it() {
+        let line = b"{\"type\":\"user\",\"a\":\"\\ud83d\",\"b\":\"\\ud83d\\ude00\xff\"}";
+        let frame = Frame::parse(line.to_vec()).unwrap();
+        assert_eq!(
+            frame.json().unwrap(),
+            serde_json::json!({ "type": "user", "a": "\u{fffd}", "b": "\u{1f600}\u{fffd}" })
+        );
+        assert_eq!(frame.raw(), line);
+    }
 
     #[test]
     fn any_object_is_a_frame_and_anything_else_is_none() {

@@ -15,6 +15,10 @@ pub use event::HookEvent;
 pub use input::HookInput;
 pub use output::HookOutput;
 
+/// The longest time that the CLI is told of, in seconds. What is longer than a timer of JavaScript's, a little more than 24
+/// days, would be over at once.
+const LONGEST: u64 = 24 * 24 * 60 * 60;
+
 type Answer = Pin<Box<dyn Future<Output = HookOutput> + Send>>;
 
 /// A hook: which tools it is for, what it does, how long that may take.
@@ -70,10 +74,10 @@ impl Hooks {
         self.0.is_empty()
     }
 
-    /// Returns the hook that a callback id names.
-    pub(crate) fn find(&self, id: &str) -> Option<&HookMatcher> {
+    /// Returns the hook that a callback id names, and its event.
+    pub(crate) fn find(&self, id: &str) -> Option<&(HookEvent, HookMatcher)> {
         let index: usize = id.strip_prefix("hook_")?.parse().ok()?;
-        self.0.get(index).map(|(_, matcher)| matcher)
+        self.0.get(index)
     }
 
     /// Returns the hooks as the CLI is told of them. Its limit is a little longer than ours, so that ours answers first.
@@ -81,7 +85,7 @@ impl Hooks {
         let mut events = Map::new();
         for (index, (event, hook)) in self.0.iter().enumerate() {
             let matcher = (!hook.matcher.is_empty()).then_some(&hook.matcher);
-            let seconds = hook.timeout.as_secs() + 2;
+            let seconds = hook.timeout.as_secs().saturating_add(2).min(LONGEST);
             let told = json!({ "matcher": matcher, "hookCallbackIds": [format!("hook_{index}")], "timeout": seconds });
             let of_event = events.entry(event.as_str()).or_insert_with(|| json!([]));
             if let Value::Array(hooks) = of_event {
@@ -89,5 +93,22 @@ impl Hooks {
             }
         }
         Value::Object(events)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hook_may_take_for_ever_and_no_timer_runs_over() {
+        let mut hooks = Hooks::default();
+        let hook = HookMatcher::new("", async |_| HookOutput::proceed());
+        for timeout in [Duration::from_secs(60), Duration::MAX] {
+            hooks.add(HookEvent::Stop, hook.clone().timeout(timeout));
+        }
+        let told = hooks.to_json();
+        assert_eq!((&told["Stop"][0]["timeout"], &told["Stop"][1]["timeout"]), (&json!(62), &json!(LONGEST)));
+        assert!(LONGEST * 1000 < i32::MAX as u64);
     }
 }

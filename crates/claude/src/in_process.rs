@@ -5,6 +5,7 @@ mod tools;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::ServerHandler;
 
@@ -14,20 +15,29 @@ pub use tools::{ToolOutput, ToolServer};
 /// A server of tools that runs in this process: a [`ToolServer`], or anything that the `rmcp` crate can serve.
 #[derive(Clone)]
 pub struct InProcessServer {
-    start: Arc<dyn Fn() -> Bridge + Send + Sync>,
+    start: Arc<dyn Fn(Duration) -> Bridge + Send + Sync>,
+    timeout: Duration,
 }
 
 impl InProcessServer {
     /// Returns a server that is a handler of the `rmcp` crate's. Each connection gets a clone of it.
     ///
-    /// What such a server asks of its client, rather than the other way round, reaches nobody.
+    /// What such a server asks of its client, rather than the other way round, is refused. A call that panics, or takes longer
+    /// than ten minutes, is answered with an error; [`timeout`](Self::timeout) sets another time.
     pub fn new(handler: impl ServerHandler + Clone) -> Self {
-        Self { start: Arc::new(move || Bridge::start(handler.clone())) }
+        let start = move |limit| Bridge::start(handler.clone(), limit);
+        Self { start: Arc::new(start), timeout: Duration::from_secs(600) }
+    }
+
+    /// Gives calls another time than ten minutes.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
     }
 
     /// Starts it for one connection.
     pub(crate) fn start(&self) -> Bridge {
-        (self.start)()
+        (self.start)(self.timeout)
     }
 }
 

@@ -25,14 +25,17 @@
 //! host.
 #![warn(missing_docs)]
 
+mod aborted;
 mod client;
 mod error;
 mod frame;
 pub mod guard;
 mod hook;
 mod in_process;
+mod lenient;
 mod lines;
 mod locate;
+mod mend;
 mod message;
 mod options;
 mod permission;
@@ -64,7 +67,7 @@ pub use permission::{
     PermissionCallback, PermissionRequest, PermissionResult, PermissionRule, PermissionUpdate,
 };
 pub use prompt::Prompt;
-pub use query::{QueryStream, query};
+pub use query::{QueryStream, query, query_with};
 pub use stderr_callback::StderrCallback;
 
 // Their types are in this crate's own: a server of the one, what a tool takes of the other.

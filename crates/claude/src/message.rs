@@ -55,7 +55,6 @@ impl Message {
     pub(crate) fn of(frame: &Frame) -> Result<Self> {
         match Self::typed(frame) {
             Some(message) => Ok(message),
-            None if std::str::from_utf8(frame.raw()).is_err() => Self::of(&frame.mended()),
             None => {
                 let _: serde::de::IgnoredAny = frame.read()?;
                 Ok(Self::Other(frame.clone()))

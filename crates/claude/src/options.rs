@@ -198,7 +198,7 @@ options! {
     by_hand extra_initialize: Map<String, Value> = Map::new(),
     /// Called with every line that the CLI complains about.
     by_hand stderr: Option<StderrCallback> = None,
-    /// The CLI to run; it is looked for unless given.
+    /// The CLI to run: a path of this process's, or a name that is looked for on `PATH`. Claude Code is looked for unless given.
     optional cli_path: PathBuf = None,
     /// Whether the CLI is asked for its version first, once per program.
     plain check_version: bool = true,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::lenient;
 use crate::options::PermissionMode;
 
 /// A tool call that waits for a decision.
@@ -38,6 +39,15 @@ pub struct PermissionRequest {
     pub agent_id: Option<String>,
     /// Whether only a person can answer, as with a question of the model.
     pub requires_user_interaction: bool,
+}
+
+impl PermissionRequest {
+    /// Reads a request; `None` if it does not say which tool is to be called with what, so that nobody decides about
+    /// something else than what would be run.
+    pub(crate) fn parse(request: &Value) -> Option<Self> {
+        let read: Self = lenient::from_value(request)?;
+        (!read.tool_name.is_empty() && read.input.is_object()).then_some(read)
+    }
 }
 
 /// The decision.

@@ -13,4 +13,4 @@ pub use crate::options::{
 };
 pub use crate::permission::{PermissionRequest, PermissionResult, PermissionUpdate};
 pub use crate::prompt::Prompt;
-pub use crate::query::{QueryStream, query};
+pub use crate::query::{QueryStream, query, query_with};

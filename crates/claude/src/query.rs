@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::message::Message;
 use crate::options::ClaudeAgentOptions;
 use crate::prompt::Prompt;
+use crate::transport::Transport;
 
 /// Asks one thing, and returns everything that is said until the CLI has ended.
 ///
@@ -27,7 +28,19 @@ use crate::prompt::Prompt;
 /// # }
 /// ```
 pub async fn query(prompt: impl Into<Prompt>, options: ClaudeAgentOptions) -> Result<QueryStream> {
-    let mut client = ClaudeClient::new(options)?;
+    ask(ClaudeClient::new(options)?, prompt.into()).await
+}
+
+/// Asks one thing of an agent that is reached in another way, and returns everything that is said until it has ended.
+pub async fn query_with(
+    prompt: impl Into<Prompt>,
+    options: ClaudeAgentOptions,
+    transport: impl Transport + 'static,
+) -> Result<QueryStream> {
+    ask(ClaudeClient::with_transport(options, transport)?, prompt.into()).await
+}
+
+async fn ask(mut client: ClaudeClient, prompt: Prompt) -> Result<QueryStream> {
     client.connect().await?;
     let rest = client.messages()?;
     let turn = client.send_message(prompt).await?;

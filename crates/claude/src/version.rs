@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 
 use crate::error::{Error, Result};
@@ -15,13 +17,15 @@ use crate::options::Launch;
 /// The oldest version whose protocol this crate speaks.
 const OLDEST: &str = "2.0.0";
 
+/// How many bytes of its answer are read. A program that says more does not only tell its version.
+const ENOUGH: u64 = 4096;
+
 /// Programs that were asked already, as they were then.
 type Known = HashMap<PathBuf, Option<SystemTime>>;
 static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
 
 /// Refuses a program that is too old, or no Claude Code at all. Asks each program once, until it changes.
-pub(crate) async fn check(launch: &Launch, limit: Duration) -> Result<()> {
-    let path = &launch.program;
+pub(crate) async fn check(path: &Path, launch: &Launch, limit: Duration) -> Result<()> {
     let changed = fs::metadata(path).and_then(|file| file.modified()).ok();
     if known().get(path).is_some_and(|known| *known == changed) {
         return Ok(());
@@ -36,11 +40,21 @@ pub(crate) async fn check(launch: &Launch, limit: Duration) -> Result<()> {
         .stderr(Stdio::null())
         .kill_on_drop(true);
     let timed_out = |_| Error::TimedOut { request: "--version", limit, complaints: String::new() };
-    let output = tokio::time::timeout(limit, command.output()).await.map_err(timed_out)?;
-    let said = output.map_err(Error::io("run", path))?.stdout;
-    judge(path, &String::from_utf8_lossy(&said))?;
-    known().insert(path.clone(), changed);
+    let said = tokio::time::timeout(limit, first_words(command)).await.map_err(timed_out)?;
+    judge(path, &String::from_utf8_lossy(&said.map_err(Error::io("run", path))?))?;
+    known().insert(path.to_owned(), changed);
     Ok(())
+}
+
+/// Runs a program until it has said enough, or all it has to say.
+async fn first_words(mut command: Command) -> io::Result<Vec<u8>> {
+    let mut child = command.spawn()?;
+    let mut said = Vec::new();
+    if let Some(output) = child.stdout.take() {
+        output.take(ENOUGH).read_to_end(&mut said).await?;
+    }
+    child.kill().await?;
+    Ok(said)
 }
 
 fn known() -> std::sync::MutexGuard<'static, Known> {
@@ -72,6 +86,13 @@ fn numbers(text: &str) -> Option<[u32; 3]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_program_that_never_stops_talking_is_heard_only_for_a_while() {
+        let mut command = Command::new("yes");
+        command.stdout(Stdio::piped()).kill_on_drop(true);
+        assert_eq!(first_words(command).await.unwrap().len(), 4096);
+    }
 
     #[test]
     fn an_old_version_is_refused_with_what_to_do() {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rethread_claude::transport::Ending;
 use rethread_claude::{
     ClaudeAgentOptions, ContentBlock, Error, ErrorSubtype, Message, Prompt, ResultMessage, StreamEvent, query,
 };
@@ -232,4 +233,34 @@ fn options_that_contradict_each_other_are_refused() {
     let error = fork.clone().try_build().unwrap_err();
     insta::assert_snapshot!(error, @"fork_session needs `resume` or `continue_conversation`");
     assert!(matches!(rethread_claude::ClaudeClient::new(fork.build()), Err(Error::Contradiction { .. })));
+}
+
+#[tokio::test]
+async fn a_cli_that_is_killed_in_the_middle_of_a_sentence_is_told_and_its_session_goes_on() {
+    let Some(home) = home() else { return };
+    if !home.program().is_at_least("2.1.300") {
+        return rethread_testkit::not_in_this_version("it does not tell its process");
+    }
+    let client = connect(options(home).include_partial_messages(true)).await;
+    let session = ask(&client, Script::new("Hello").says("Hi.")).await.session().to_owned();
+    let hanging = Script::new("Go").reply(Reply::text("and").hanging()).to_string();
+    let mut stream = client.send_message(hanging).await.unwrap();
+    loop {
+        if let Message::StreamEvent(event) = stream.next_message().await.unwrap().unwrap()
+            && event.text().is_some()
+        {
+            break;
+        }
+    }
+    let process = client.server_info().unwrap()["pid"].to_string();
+    assert!(std::process::Command::new("kill").args(["-KILL", &process]).status().unwrap().success());
+    let mut last = None;
+    while let Some(message) = stream.next_message().await {
+        last = Some(message);
+    }
+    let killed = Ending::Exited(128 + 9);
+    assert!(matches!(&last, Some(Err(Error::Ended { ending, .. })) if *ending == killed), "{last:?}");
+    let resumed = connect(options(home).resume(session.as_str())).await;
+    let heard = ask(&resumed, Script::new("Again").says("still here")).await;
+    assert_eq!((heard.text(), heard.session()), ("still here", session.as_str()));
 }

@@ -1,7 +1,7 @@
 //! Whatever the CLI sends is a message.
 
 use proptest::prelude::*;
-use rethread_claude::{Frame, Message};
+use rethread_claude::{Frame, Message, ResultMessage, SystemMessage};
 use serde_json::{Map, Value, json};
 
 /// Frames as the CLI sends them today, one of each kind.
@@ -67,6 +67,34 @@ fn every_kind_that_is_sent_today_has_a_type_of_its_own() {
         let message = Frame::parse(frame.to_string()).unwrap().message().unwrap();
         assert!(!matches!(message, Message::Other(_)), "{frame}");
     }
+}
+
+/// A frame with half a character in it could not be read, and was no result to those who wait for one.
+#[test]
+fn a_message_with_half_a_character_is_what_it_was_meant_to_be() {
+    let read = |line: &str| Frame::parse(line.to_owned()).unwrap().message().unwrap();
+    let said = read(r#"{"type":"assistant","message":{"content":[{"type":"text","text":"a\ud83d"}]}}"#);
+    assert!(matches!(&said, Message::Assistant(said) if said.text() == "a\u{fffd}"), "{said:?}");
+    let result = read(r#"{"type":"result","subtype":"success","result":"\udc00b","session_id":"s"}"#);
+    let Message::Result(ResultMessage::Success { result, session_id, .. }) = result else {
+        panic!("{result:?}")
+    };
+    assert_eq!((result.as_str(), session_id.as_deref()), ("\u{fffd}b", Some("s")));
+}
+
+/// One field of another type than today's took the session's id with it, and the end of the turn.
+#[test]
+fn an_odd_field_costs_neither_a_result_nor_the_session() {
+    let read = |frame: Value| Frame::parse(frame.to_string()).unwrap().message().unwrap();
+    let result = read(json!({ "type": "result", "subtype": "success", "result": "r", "session_id": "s",
+        "num_turns": "many", "usage": { "input_tokens": -1 }, "duration_ms": 7, "errors": null }));
+    let Message::Result(result) = result else { panic!("{result:?}") };
+    assert_eq!((result.session_id(), result.details().duration_ms, result.is_error()), (Some("s"), 7, false));
+    let init =
+        read(json!({ "type": "system", "subtype": "init", "session_id": "s", "tools": { "Bash": true },
+        "model": "m", "agents": [{ "name": "a" }] }));
+    let Message::System(SystemMessage::Init { session_id, model, .. }) = init else { panic!("{init:?}") };
+    assert_eq!((session_id.as_str(), model.as_str()), ("s", "m"));
 }
 
 proptest! {

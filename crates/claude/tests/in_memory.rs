@@ -85,8 +85,7 @@ impl Agent for Life {
 async fn connect(frames: usize) -> (ClaudeClient, Arc<AtomicUsize>) {
     let said = Arc::<AtomicUsize>::default();
     let agent = Talkative { frames, said: Arc::clone(&said), is_over: watch::Sender::new(false) };
-    let options =
-        ClaudeAgentOptions::builder().cli_path("/no/program").check_version(false).max_waiting_bytes(LIMIT);
+    let options = ClaudeAgentOptions::builder().cwd("/no/folder").max_waiting_bytes(LIMIT);
     let mut client = ClaudeClient::with_transport(options.build(), agent).unwrap();
     client.connect().await.unwrap();
     (client, said)

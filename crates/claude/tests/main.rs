@@ -1,6 +1,8 @@
 //! The crate against the real CLI, and against agents that misbehave.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod by_hand;
+mod choices;
 mod controls;
 mod conversation;
 mod effects;
@@ -13,8 +15,11 @@ mod kit;
 mod older_faults;
 mod options;
 mod permissions;
+mod requests;
+mod servers;
 #[cfg(feature = "sessions")]
 mod sessions_door;
 mod sessions_on_disk;
+mod streams;
 mod surroundings;
 mod tools;

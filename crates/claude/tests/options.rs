@@ -45,6 +45,9 @@ fn every_launch_speaks_json_and_hides_the_claude_code_around_it() {
         },
         clear_environment: false,
         cwd: None,
+        version_within: Some(
+            60s,
+        ),
     }
     "#);
 }
@@ -173,6 +176,7 @@ fn contradictions_are_named() {
         builder().model("x").fallback_model("x"),
         builder().system_prompt("x").append_system_prompt("y"),
         builder().max_turns(0),
+        builder().max_waiting_bytes(0),
     ];
     let told = wrong.map(|options| options.try_build().unwrap_err().to_string()).join("\n");
     insta::assert_snapshot!(told, @r"
@@ -187,5 +191,17 @@ fn contradictions_are_named() {
     fallback_model is the model itself
     append_system_prompt contradicts `system_prompt`
     max_turns is zero
+    max_waiting_bytes is zero
     ");
+}
+
+/// Anything longer than 128 KiB made the start fail with "Argument list too long".
+#[test]
+fn what_no_argument_has_room_for_is_named() {
+    let long = "x".repeat(128 << 10);
+    let refused = builder().settings(long.as_str()).try_build().unwrap_err();
+    insta::assert_snapshot!(refused, @"--settings is longer than the 131071 bytes that an argument may have; name a file instead, or say less");
+    // These two go with the first request instead.
+    assert_eq!(launched(builder().system_prompt(long.as_str())), "");
+    assert_eq!(launched(builder().append_system_prompt(long.as_str())), "");
 }

@@ -205,3 +205,22 @@ async fn a_plan_is_approved_like_a_tool_call() {
     assert_eq!(ask(&connect(plan).await, script).await.text(), "planned");
     assert_eq!(*asked.lock().unwrap(), "ExitPlanMode");
 }
+
+/// The CLI passes half a character on as it is. The request could not be read, and the session waited for ever.
+#[tokio::test]
+async fn a_command_with_half_a_character_is_decided_about_and_its_turn_ends() {
+    let Some(home) = home() else { return };
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&asked);
+    let client = connect(options(home).can_use_tool(move |request: PermissionRequest| {
+        seen.lock().unwrap().push(request.input["command"].clone());
+        std::future::ready(PermissionResult::deny("not this one"))
+    }))
+    .await;
+    let half = rethread_testkit::HALF_A_CHARACTER;
+    let input = json!({ "command": format!("touch {half}"), "description": "d" });
+    let heard = ask(&client, Script::new("Run it").calls("Bash", input).says(format!("so {half}"))).await;
+    assert!(heard.tool_results().contains("not this one"), "{heard:?}");
+    assert_eq!(*asked.lock().unwrap(), [json!("touch \u{fffd}")]);
+    assert_eq!(heard.text(), "so \u{fffd}");
+}

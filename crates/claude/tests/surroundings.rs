@@ -4,7 +4,11 @@ use std::fs;
 use std::sync::Arc;
 
 use axum::response::IntoResponse as _;
-use rethread_claude::{AgentDefinition, ClaudeAgentOptionsBuilder, McpServer, PermissionMode, ToolServer};
+use rethread_claude::transport::Ending;
+use rethread_claude::{
+    AgentDefinition, ClaudeAgentOptions, ClaudeAgentOptionsBuilder, ClaudeClient, Error, McpServer,
+    PermissionMode, ToolServer,
+};
 use rethread_testkit::{Home, Prompt as Script};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -53,6 +57,44 @@ async fn a_session_can_be_an_agent_itself() {
     let system = asked.unwrap().body["system"].to_string();
     assert!(system.contains("You answer in verse only."), "{system}");
     assert_eq!(heard.text(), "Roses.");
+}
+
+/// Writes a program that says that it ran, and with which `PATH`.
+fn telling(program: &std::path::Path, told: &std::path::Path) {
+    fs::create_dir_all(program.parent().unwrap()).unwrap();
+    fs::write(program, format!("#!/bin/sh\necho \"$PATH\" > '{}'\n", told.display())).unwrap();
+    fs::set_permissions(program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+/// A relative path was taken as one of the folder to work in, so that a project could bring its own CLI.
+#[tokio::test]
+async fn a_relative_path_never_means_a_program_of_the_project() {
+    let project = tempfile::tempdir().unwrap();
+    let told = project.path().join("told");
+    telling(&project.path().join("bin/claude"), &told);
+    for check in [true, false] {
+        let options = ClaudeAgentOptions::builder().cli_path("bin/claude").cwd(project.path());
+        let mut client = ClaudeClient::new(options.check_version(check).build()).unwrap();
+        client.connect().await.unwrap_err();
+        client.close().await.unwrap();
+    }
+    assert!(!told.try_exists().unwrap());
+}
+
+/// The script that guards the CLI looked for its own helpers where the CLI was to look for programs.
+#[tokio::test]
+async fn a_cli_is_guarded_whatever_its_path_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let (program, told) = (folder.path().join("claude"), folder.path().join("told"));
+    telling(&program, &told);
+    let options = ClaudeAgentOptions::builder().cli_path(&program).check_version(false);
+    let mut client = ClaudeClient::new(options.env("PATH", "/nowhere").build()).unwrap();
+    let ended = client.connect().await.unwrap_err();
+    assert!(
+        matches!(&ended, Error::Ended { ending: Ending::Exited(0), complaints } if complaints.is_empty()),
+        "{ended}"
+    );
+    assert_eq!(fs::read_to_string(&told).unwrap(), "/nowhere\n");
 }
 
 /// Returns the skills that the model is told of.

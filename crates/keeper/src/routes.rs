@@ -9,9 +9,13 @@ mod directories;
 mod drive;
 mod events;
 mod messages;
+mod problems;
 mod projects;
 mod search;
 mod sessions;
+mod subagents;
+mod transcript;
+mod tree;
 
 use std::sync::Arc;
 
@@ -70,10 +74,10 @@ fn table() -> OpenApiRouter<Arc<Keeper>> {
         .routes(routes!(sessions::get, sessions::patch, sessions::delete))
         .routes(routes!(sessions::restore))
         .routes(routes!(messages::messages))
-        .routes(routes!(messages::raw))
-        .routes(routes!(messages::tree))
-        .routes(routes!(messages::subagents))
-        .routes(routes!(messages::problems))
+        .routes(routes!(transcript::raw))
+        .routes(routes!(tree::tree))
+        .routes(routes!(subagents::subagents))
+        .routes(routes!(problems::problems))
         .routes(routes!(drive::turns))
         .routes(routes!(drive::queue))
         .routes(routes!(drive::unqueue))

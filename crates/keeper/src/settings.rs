@@ -39,6 +39,8 @@ pub struct Settings {
     pub demo: bool,
     /// How long an agent that nobody asks anything is kept.
     pub idle: Duration,
+    /// How long a client of the stream may take to read what was sent to it.
+    pub patience: Duration,
     /// How often a client of the stream that hears nothing else hears that the keeper lives.
     pub heartbeat: Duration,
 }
@@ -79,6 +81,7 @@ impl Settings {
             bypass: Bypass::Refused,
             demo: false,
             idle: Duration::from_secs(5 * 60),
+            patience: Duration::from_secs(30),
             heartbeat: Duration::from_secs(15),
             home,
         }

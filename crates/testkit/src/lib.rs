@@ -27,7 +27,7 @@ pub use fixture::{Fixture, PROBE};
 pub use home::Home;
 pub use program::{PINNED, Program, PythonSdk, Sdk, package};
 pub use scenario::{SCENARIOS, Scenario};
-pub use script::{Prompt, Reply};
+pub use script::{HALF_A_CHARACTER, Prompt, Reply};
 
 /// Says in one line that a test cannot be made here; in CI that is a failure.
 pub fn cannot(what: &str) {

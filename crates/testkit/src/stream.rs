@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::script::{Block, Reply};
+use crate::script::{Block, HALF, HALF_A_CHARACTER, Reply};
 
 /// Returns the events of a reply. `number` makes its ids its own.
 pub(crate) fn events(reply: &Reply, model: &Value, number: usize) -> Vec<String> {
@@ -46,7 +46,8 @@ pub(crate) fn events(reply: &Reply, model: &Value, number: usize) -> Vec<String>
 }
 
 fn event(event: Value) -> String {
-    format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
+    let data = event.to_string().replace(HALF_A_CHARACTER, HALF);
+    format!("event: {}\ndata: {data}\n\n", event["type"].as_str().unwrap_or_default())
 }
 
 /// Returns a reply as it is when nobody wants a stream.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
 
-use super::turns::{Item, Turns};
+use super::turns::{Item, TurnId, Turns};
 use crate::error::{Error, Result};
 use crate::message::ResultMessage;
 
@@ -26,6 +26,8 @@ pub(super) struct Board {
 #[derive(Debug, Default)]
 struct State {
     turns: Turns,
+    /// Whether the client is gone, so that nobody has to be waited for.
+    is_left: bool,
     pending: HashMap<String, Pending>,
 }
 
@@ -51,8 +53,11 @@ impl Board {
             {
                 let mut state = self.state();
                 let waiting = state.turns.waiting();
-                let limit = if state.pending.is_empty() { self.limit } else { self.limit * STRETCH };
-                if waiting < limit || state.turns.end().is_some() {
+                let stretch = if state.pending.is_empty() { 1 } else { STRETCH };
+                if waiting < self.limit.saturating_mul(stretch)
+                    || state.turns.end().is_some()
+                    || state.is_left
+                {
                     return;
                 }
                 for (_, Pending { request, answer }) in state.pending.drain() {
@@ -64,13 +69,33 @@ impl Board {
         }
     }
 
-    /// Passes a message on, and returns the prompts that may be sent now.
+    /// Passes a message on, and returns the prompts that may be sent now. What there is no room for when the client is gone
+    /// goes to nobody.
     pub(super) fn deliver(&self, item: Item) -> Vec<Value> {
-        self.state().turns.take_in(item)
+        let mut state = self.state();
+        if state.is_left && state.turns.waiting() >= self.limit {
+            return Vec::new();
+        }
+        state.turns.take_in(item)
+    }
+
+    /// Says that nobody will begin to take what is loose.
+    pub(super) fn close(&self) {
+        let mut state = self.state();
+        state.turns.close();
+        self.make_room(&state);
+    }
+
+    /// Says that the client is gone. Streams that it gave out still get what there is room for.
+    pub(super) fn leave_all(&self) {
+        let mut state = self.state();
+        state.turns.close();
+        state.is_left = true;
+        self.room.notify_one();
     }
 
     /// Opens a turn for a prompt, and returns the prompt if it may be sent now.
-    pub(super) fn open(&self, uuid: &str, prompt: Value) -> Option<Value> {
+    pub(super) fn open(&self, uuid: &str, prompt: Value) -> (TurnId, Option<Value>) {
         self.state().turns.open(uuid, prompt)
     }
 
@@ -86,9 +111,9 @@ impl Board {
     }
 
     /// Takes the next message of a turn.
-    pub(super) fn take(&self, uuid: &str, context: &mut Context<'_>) -> Poll<Option<Item>> {
+    pub(super) fn take(&self, turn: TurnId, context: &mut Context<'_>) -> Poll<Option<Item>> {
         let mut state = self.state();
-        let item = state.turns.take(uuid, context);
+        let item = state.turns.take(turn, context);
         self.make_room(&state);
         item
     }
@@ -102,15 +127,17 @@ impl Board {
     }
 
     /// Lets go of a turn. What is still to come of it goes to nobody.
-    pub(super) fn leave(&self, uuid: &str) {
+    pub(super) fn leave(&self, turn: TurnId) {
         let mut state = self.state();
-        state.turns.leave(uuid);
+        state.turns.leave(turn);
         self.make_room(&state);
     }
 
     /// Says that somebody takes what is loose, or does not any more.
     pub(super) fn follow(&self, follows: bool) {
-        self.state().turns.follow(follows);
+        let mut state = self.state();
+        state.turns.follow(follows);
+        self.make_room(&state);
     }
 
     /// Returns whether the CLI has said that it is still at work, be it in the background.

@@ -223,6 +223,7 @@ impl ClaudeClient {
 
     /// Ends the session.
     pub async fn end_session(&self) -> Result<()> {
-        self.control("end_session", json!({})).await.map(drop)
+        self.control("end_session", json!({})).await?;
+        self.close_input()
     }
 }

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::frame::{Frame, FrameKind};
 use crate::lines::{Line, Lines};
 use crate::message::ResultMessage;
+use crate::transport::Ending;
 
 /// How long somebody else may hold on to the pipe of a CLI that has ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -36,6 +37,8 @@ pub(super) struct Reader {
 impl Reader {
     /// Reads until the CLI ends, and tells everybody that it did.
     pub(super) async fn read(mut self, output: impl AsyncRead + Unpin) {
+        // Whatever happens in here, a transport that panics too, nobody waits for more than there will be.
+        let _over = Over { board: Arc::clone(&self.board), caretaker: self.caretaker.clone() };
         let mut lines = Lines::new(output, self.max_frame_bytes);
         while let Some(line) = self.next(&mut lines).await {
             self.take(line);
@@ -55,6 +58,7 @@ impl Reader {
 
     async fn next<R: AsyncRead + Unpin>(&mut self, lines: &mut Lines<R>) -> Option<Line> {
         self.board.room().await;
+        self.outbox.room_for_answers().await;
         if let Some(line) = lines.ready() {
             return Some(line);
         }
@@ -129,12 +133,40 @@ impl Reader {
             error: String,
             error_code: Option<String>,
         }
-        let Answer { response } = frame.read()?;
+        #[derive(Deserialize)]
+        struct Unreadable {
+            response: Numbered,
+        }
+        #[derive(Deserialize)]
+        struct Numbered {
+            request_id: String,
+        }
+        let response = match frame.read() {
+            Ok(Answer { response }) => response,
+            Err(error) => {
+                let Unreadable { response } = frame.read()?;
+                self.board.answer(&response.request_id, |_| Err(error));
+                return Ok(());
+            }
+        };
         let Response { request_id, subtype, response, error: message, error_code: code } = response;
         self.board.answer(&request_id, |request| match subtype.as_str() {
             "success" => Ok(response),
             _ => Err(Error::Refused { request, message, code }),
         });
         Ok(())
+    }
+}
+
+/// Tells everybody that it is over, and has the agent end, unless that has happened already.
+struct Over {
+    board: Arc<Board>,
+    caretaker: Caretaker,
+}
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.caretaker.end();
+        self.board.finish(&Error::Ended { ending: Ending::Unknown, complaints: String::new() });
     }
 }

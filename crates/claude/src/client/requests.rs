@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
 use super::outbox::Outbox;
+use crate::aborted::Aborted;
 use crate::error::Result;
 use crate::frame::Frame;
-use crate::hook::{HookInput, HookMatcher, HookOutput};
+use crate::hook::{HookEvent, HookInput, HookOutput};
 use crate::in_process::Bridge;
 use crate::options::{ClaudeAgentOptions, McpServer};
 use crate::permission::{PermissionRequest, PermissionResult};
@@ -37,6 +38,12 @@ struct Incoming {
     request: Value,
 }
 
+/// As much as has to be known of a request.
+#[derive(Deserialize)]
+struct Numbered {
+    request_id: String,
+}
+
 impl Requests {
     pub(super) fn new(options: Arc<ClaudeAgentOptions>, outbox: Outbox) -> Self {
         Self { options, outbox, running: Arc::default(), servers: Arc::default() }
@@ -49,9 +56,16 @@ impl Requests {
         }
     }
 
-    /// Begins to answer a request.
+    /// Begins to answer a request. One that cannot be read is refused, so that the CLI does not wait for ever.
     pub(super) fn begin(&self, frame: &Frame) -> Result<()> {
-        let Incoming { request_id, request } = frame.read()?;
+        let Incoming { request_id, request } = match frame.read() {
+            Ok(incoming) => incoming,
+            Err(_) => {
+                let Numbered { request_id } = frame.read()?;
+                Reply::new(self.outbox.clone(), &request_id).refuse("the host cannot read this request");
+                return Ok(());
+            }
+        };
         let mut reply = Reply::new(self.outbox.clone(), &request_id);
         let count = {
             let mut running = self.running();
@@ -69,6 +83,9 @@ impl Requests {
                 "can_use_tool" => decide(&options, request, reply).await,
                 "hook_callback" => hook(&options, request, reply).await,
                 "mcp_message" => tool(server, request, reply).await,
+                // Nobody is there to be shown a form or a dialog, which is an answer, too.
+                "elicitation" => reply.send(json!({ "action": "decline" })),
+                "request_user_dialog" => reply.send(json!({ "behavior": "cancelled" })),
                 other => reply.refuse(&format!("this host does not answer {other:?}")),
             }
         });
@@ -78,11 +95,7 @@ impl Requests {
 
     /// Stops to work on an answer that is not needed any more.
     pub(super) fn withdraw(&self, frame: &Frame) -> Result<()> {
-        #[derive(Deserialize)]
-        struct Withdrawn {
-            request_id: String,
-        }
-        let Withdrawn { request_id } = frame.read()?;
+        let Numbered { request_id } = frame.read()?;
         if let Some(task) = self.running().remove(&request_id) {
             task.abort();
         }
@@ -107,38 +120,43 @@ impl Requests {
 }
 
 async fn decide(options: &ClaudeAgentOptions, request: Value, mut reply: Reply) {
-    let Some(callback) = &options.can_use_tool else {
+    let Some(callback) = options.can_use_tool.clone() else {
         return reply.refuse("nobody decides about tools here");
     };
     let denied = |why: &str| PermissionResult::deny(format!("the host did not decide: {why}"));
     let asked = request["input"].clone();
-    reply.otherwise(denied("its callback failed").to_json(&asked));
-    let request: PermissionRequest = serde_json::from_value(request).unwrap_or_default();
-    let decision = within(options.permission_timeout, async { callback.decide(request).await }).await;
-    reply.send(decision.unwrap_or_else(|| denied("it took too long")).to_json(&asked));
+    reply.otherwise(denied("it was interrupted").to_json(&asked));
+    let Some(request) = PermissionRequest::parse(&request) else {
+        return reply.send(denied("it cannot read this request").to_json(&asked));
+    };
+    let decision = apart(options.permission_timeout, async move { callback.decide(request).await }).await;
+    reply.send(decision.unwrap_or_else(denied).to_json(&asked));
 }
 
 async fn hook(options: &ClaudeAgentOptions, mut request: Value, mut reply: Reply) {
     let id = request["callback_id"].as_str().unwrap_or_default().to_owned();
-    let Some(matcher) = options.hooks.find(&id).cloned() else {
+    let Some((event, matcher)) = options.hooks.find(&id).cloned() else {
         return reply.refuse(&format!("there is no hook {id:?}"));
     };
-    let input = HookInput::parse(request["input"].take());
+    let input = HookInput::parse(request["input"].take(), &event);
     // A hook that should have said whether a tool may run, and failed, has not said that it may.
-    let failed = |why: &str| match input.hook_event_name.as_str() {
-        "PreToolUse" => Some(HookOutput::deny(format!("the host's hook failed: {why}")).into_json(&input)),
-        _ => None,
+    let failed = |reply: &mut Reply, why: &str| match event {
+        HookEvent::PreToolUse => reply.send(HookOutput::deny(told(why)).into_json(event.as_str())),
+        _ => reply.refuse(&told(why)),
     };
-    if let Some(answer) = failed("it did not return") {
-        reply.otherwise(answer);
+    if event == HookEvent::PreToolUse {
+        reply.otherwise(HookOutput::deny(told("it was interrupted")).into_json(event.as_str()));
     }
-    match within(matcher.limit(), call(&matcher, input.clone())).await {
-        Some(output) => reply.send(output.into_json(&input)),
-        None => match failed("it took too long") {
-            Some(answer) => reply.send(answer),
-            None => reply.refuse("the host's hook took too long"),
-        },
+    let Some(input) = input else { return failed(&mut reply, "it cannot read what happened") };
+    let name = input.hook_event_name.clone();
+    match apart(matcher.limit(), async move { matcher.call(input).await }).await {
+        Ok(output) => reply.send(output.into_json(&name)),
+        Err(why) => failed(&mut reply, why),
     }
+}
+
+fn told(why: &str) -> String {
+    format!("the host's hook failed: {why}")
 }
 
 async fn tool(server: Option<Bridge>, mut request: Value, mut reply: Reply) {
@@ -148,12 +166,18 @@ async fn tool(server: Option<Bridge>, mut request: Value, mut reply: Reply) {
     }
 }
 
-async fn call(matcher: &HookMatcher, input: HookInput) -> HookOutput {
-    matcher.call(input).await
-}
-
-async fn within<T>(limit: Duration, answer: impl Future<Output = T>) -> Option<T> {
-    tokio::time::timeout(limit, answer).await.ok()
+/// Runs a callback in a task of its own, and says what was wrong if it gives no answer: a panic is that task's end and no
+/// more, and one that blocks its thread keeps nobody from answering in its place.
+async fn apart<T: Send + 'static>(
+    limit: Duration,
+    callback: impl Future<Output = T> + Send + 'static,
+) -> Result<T, &'static str> {
+    let mut task = Aborted(tokio::spawn(callback));
+    match tokio::time::timeout(limit, &mut task.0).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(_)) => Err("it did not return"),
+        Err(_) => Err("it took too long"),
+    }
 }
 
 /// The one answer to a request. Dropped without one, because its function panicked or was cancelled, it still gives one.

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 
 use super::board::Board;
+use super::turns::TurnId;
 use crate::error::Result;
 use crate::frame::Frame;
 use crate::message::Message;
@@ -20,12 +21,13 @@ use crate::message::Message;
 #[must_use = "the answer is only there for who reads it"]
 pub struct ResponseStream {
     board: Arc<Board>,
+    turn: TurnId,
     uuid: String,
 }
 
 impl ResponseStream {
-    pub(super) fn new(board: &Arc<Board>, uuid: &str) -> Self {
-        Self { board: Arc::clone(board), uuid: uuid.to_owned() }
+    pub(super) fn new(board: &Arc<Board>, turn: TurnId, uuid: &str) -> Self {
+        Self { board: Arc::clone(board), turn, uuid: uuid.to_owned() }
     }
 
     /// Returns the UUID of the prompt that is answered.
@@ -40,7 +42,7 @@ impl ResponseStream {
 
     /// Waits for the next message, and returns it as it came.
     pub async fn next_frame(&mut self) -> Option<Result<Frame>> {
-        std::future::poll_fn(|context| self.board.take(&self.uuid, context)).await
+        std::future::poll_fn(|context| self.board.take(self.turn, context)).await
     }
 }
 
@@ -48,17 +50,18 @@ impl Stream for ResponseStream {
     type Item = Result<Message>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.board.take(&self.uuid, context).map(read)
+        self.board.take(self.turn, context).map(read)
     }
 }
 
 impl Drop for ResponseStream {
     fn drop(&mut self) {
-        self.board.leave(&self.uuid);
+        self.board.leave(self.turn);
     }
 }
 
-/// Everything that the CLI says outside of the turns that somebody waits for, to its end.
+/// Everything that the CLI says outside of the turns that somebody waits for, to its end. Of several such streams each
+/// message goes to one.
 #[derive(Debug)]
 #[must_use = "messages are only there for who reads them"]
 pub struct MessageStream {

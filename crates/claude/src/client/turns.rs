@@ -29,16 +29,26 @@ pub(super) type Item = Result<Frame>;
 pub(super) struct Turns {
     open: VecDeque<Turn>,
     loose: VecDeque<Item>,
-    follower: Option<Waker>,
+    /// Who waits for what is loose.
+    following: Vec<Waker>,
     followers: usize,
+    /// How many turns there were.
+    opened: u64,
+    /// Whether nobody will begin to take what is loose.
+    is_closing: bool,
     waiting: usize,
     names_prompts: bool,
     is_at_work: bool,
     end: Option<Error>,
 }
 
+/// A turn's number. A UUID does not tell turns apart: the same prompt may be sent twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TurnId(u64);
+
 #[derive(Debug)]
 struct Turn {
+    id: TurnId,
     uuid: String,
     queue: VecDeque<Item>,
     waker: Option<Waker>,
@@ -85,13 +95,16 @@ impl Turns {
     }
 
     /// Opens a turn for a prompt, and returns the prompt if it may be sent now.
-    pub(super) fn open(&mut self, uuid: &str, prompt: Value) -> Option<Value> {
+    pub(super) fn open(&mut self, uuid: &str, prompt: Value) -> (TurnId, Option<Value>) {
+        let id = TurnId(self.opened);
+        self.opened += 1;
         let is_first = self.open.iter().all(|turn| turn.is_done);
         let queue = match is_first && self.followers == 0 {
             true => std::mem::take(&mut self.loose),
             false => VecDeque::new(),
         };
         let mut turn = Turn {
+            id,
             uuid: uuid.to_owned(),
             queue,
             waker: None,
@@ -107,15 +120,17 @@ impl Turns {
             if is_first || self.names_prompts { (Some(prompt), None) } else { (None, Some(prompt)) };
         turn.held = held;
         self.open.push_back(turn);
-        now
+        (id, now)
     }
 
     /// Takes a message in, and returns the prompts that may be sent now.
     pub(super) fn take_in(&mut self, item: Item) -> Vec<Value> {
         let about = match &item {
-            Ok(frame) if frame.kind() == FrameKind::Result => frame.read().unwrap_or_default(),
-            Ok(frame) if frame.kind() == FrameKind::CommandLifecycle => frame.read().unwrap_or_default(),
-            Ok(frame) if frame.raw().starts_with(STATE) => frame.read().unwrap_or_default(),
+            Ok(frame) if frame.kind() == FrameKind::Result => frame.read_leniently().unwrap_or_default(),
+            Ok(frame) if frame.kind() == FrameKind::CommandLifecycle => {
+                frame.read_leniently().unwrap_or_default()
+            }
+            Ok(frame) if frame.raw().starts_with(STATE) => frame.read_leniently().unwrap_or_default(),
             _ => {
                 self.put(item);
                 return Vec::new();
@@ -148,7 +163,7 @@ impl Turns {
                 if !self.is_at_work {
                     self.end_known();
                     // Who follows may have waited for just that.
-                    self.follower.take().into_iter().for_each(Waker::wake);
+                    self.wake_followers();
                 }
             }
         }
@@ -182,9 +197,13 @@ impl Turns {
 
     fn put(&mut self, item: Item) {
         let Some(turn) = self.open.iter_mut().find(|turn| !turn.is_done) else {
-            self.waiting += size(&item);
-            self.loose.push_back(item);
-            self.follower.take().into_iter().for_each(Waker::wake);
+            // How the CLI failed to begin is told with its end, even if nobody listens.
+            let is_result = item.as_ref().is_ok_and(|frame| frame.kind() == FrameKind::Result);
+            if !self.is_closing || self.followers > 0 || is_result {
+                self.waiting += size(&item);
+                self.loose.push_back(item);
+                self.wake_followers();
+            }
             return;
         };
         if !turn.is_abandoned {
@@ -192,6 +211,19 @@ impl Turns {
             turn.queue.push_back(item);
             turn.waker.take().into_iter().for_each(Waker::wake);
         }
+    }
+
+    /// Drops what is loose, and what will be, if nobody takes it.
+    pub(super) fn close(&mut self) {
+        self.is_closing = true;
+        if self.followers == 0 {
+            let left: usize = self.loose.drain(..).map(|item| size(&item)).sum();
+            self.waiting = self.waiting.saturating_sub(left);
+        }
+    }
+
+    fn wake_followers(&mut self) {
+        self.following.drain(..).for_each(Waker::wake);
     }
 
     /// Ends a turn whose prompt was taken back, and returns whether it was never sent.
@@ -210,8 +242,8 @@ impl Turns {
     }
 
     /// Takes the next message of a turn.
-    pub(super) fn take(&mut self, uuid: &str, context: &mut Context<'_>) -> Poll<Option<Item>> {
-        let Some(turn) = self.open.iter_mut().find(|turn| turn.uuid == uuid) else {
+    pub(super) fn take(&mut self, id: TurnId, context: &mut Context<'_>) -> Poll<Option<Item>> {
+        let Some(turn) = self.open.iter_mut().find(|turn| turn.id == id) else {
             return Poll::Ready(None);
         };
         let item = turn.queue.pop_front();
@@ -224,8 +256,8 @@ impl Turns {
     }
 
     /// Lets go of a turn. What is still to come of it goes to nobody.
-    pub(super) fn leave(&mut self, uuid: &str) {
-        let Some(at) = self.open.iter().position(|turn| turn.uuid == uuid) else { return };
+    pub(super) fn leave(&mut self, id: TurnId) {
+        let Some(at) = self.open.iter().position(|turn| turn.id == id) else { return };
         let turn = &mut self.open[at];
         let left: usize = turn.queue.drain(..).map(|item| size(&item)).sum();
         turn.is_abandoned = true;
@@ -239,13 +271,22 @@ impl Turns {
     /// Says that somebody takes what is loose, or does not any more.
     pub(super) fn follow(&mut self, follows: bool) {
         self.followers = if follows { self.followers + 1 } else { self.followers.saturating_sub(1) };
+        if !follows {
+            // One that was woken and left has taken nothing: it is another's now.
+            self.wake_followers();
+            if self.is_closing {
+                self.close();
+            }
+        }
     }
 
     /// Takes the next message that belongs to no turn.
     pub(super) fn take_loose(&mut self, context: &mut Context<'_>) -> Poll<Option<Item>> {
         let item = self.loose.pop_front();
         if item.is_none() && self.end.is_none() {
-            self.follower = Some(context.waker().clone());
+            if !self.following.iter().any(|waker| waker.will_wake(context.waker())) {
+                self.following.push(context.waker().clone());
+            }
             return Poll::Pending;
         }
         self.waiting = self.waiting.saturating_sub(item.as_ref().map_or(0, size));
@@ -273,7 +314,7 @@ impl Turns {
         }
         self.is_at_work = false;
         self.end = Some(end.clone());
-        self.follower.take().into_iter().for_each(Waker::wake);
+        self.wake_followers();
     }
 }
 
@@ -301,9 +342,10 @@ mod tests {
 
     /// Returns what is there of a turn, by the frames' marks, and whether it has ended.
     fn read(turns: &mut Turns, uuid: &str) -> (Vec<String>, bool) {
+        let id = id(turns, uuid);
         let mut marks = Vec::new();
         loop {
-            match turns.take(uuid, &mut Context::from_waker(Waker::noop())) {
+            match turns.take(id, &mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(Some(item)) => marks.push(match item.map(|frame| frame.json().unwrap()) {
                     Ok(frame) => frame["mark"].as_str().unwrap_or("-").to_owned(),
                     Err(error) => error.to_string(),
@@ -319,7 +361,11 @@ mod tests {
     }
 
     fn open(turns: &mut Turns, uuid: &str) -> bool {
-        turns.open(uuid, json!(uuid)).is_some()
+        turns.open(uuid, json!(uuid)).1.is_some()
+    }
+
+    fn id(turns: &Turns, uuid: &str) -> TurnId {
+        turns.open.iter().find(|turn| turn.uuid == uuid).unwrap().id
     }
 
     #[test]
@@ -358,7 +404,7 @@ mod tests {
         let mut turns = Turns { names_prompts: true, ..Turns::default() };
         open(&mut turns, "a");
         say(&mut turns, json!({ "type": "assistant", "mark": "lost" }));
-        turns.leave("a");
+        turns.leave(id(&turns, "a"));
         open(&mut turns, "b");
         say(&mut turns, json!({ "type": "assistant", "mark": "lost, too" }));
         say(&mut turns, result("of a", json!(["a"])));

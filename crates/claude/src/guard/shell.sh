@@ -2,11 +2,14 @@
 # Called with: the descriptor's number, milliseconds between TERM and KILL, the program, its arguments.
 control=$1 rounds=$(($2 / 100 + 1))
 shift 2
+# The program gets the PATH that was meant for it, or none; this script finds its own helpers.
+case $(export -p) in *' PATH='*) theirs=PATH=$PATH ;; *) theirs= ;; esac
+PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin
 mark=RETHREAD_GUARD=$$.$(date +%s 2>/dev/null)
 
 # A job in the background would get nothing to read, were its input not named.
 exec 3<&0
-env "$mark" "$@" <&3 3<&- &
+env "$mark" ${theirs:+"$theirs"} "$@" <&3 3<&- &
 cli=$!
 # From here on only the program holds the pipes.
 exec </dev/null >/dev/null 2>&1 3<&-

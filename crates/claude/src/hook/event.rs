@@ -33,6 +33,14 @@ pub enum HookEvent {
 }
 
 impl HookEvent {
+    /// Returns whether it is always about a tool.
+    pub(super) fn is_about_a_tool(&self) -> bool {
+        matches!(
+            self,
+            Self::PreToolUse | Self::PostToolUse | Self::PostToolUseFailure | Self::PermissionRequest
+        )
+    }
+
     /// Returns the event as Claude Code names it.
     pub fn as_str(&self) -> &str {
         match self {

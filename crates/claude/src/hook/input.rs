@@ -3,6 +3,9 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::HookEvent;
+use crate::lenient;
+
 /// What a hook is told.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
@@ -36,8 +39,13 @@ pub struct HookInput {
 }
 
 impl HookInput {
-    pub(crate) fn parse(raw: Value) -> Self {
-        let typed = serde_json::from_value(raw.clone()).unwrap_or_default();
-        Self { raw, ..typed }
+    /// Reads what a hook of an event is told; `None` if it is about a tool and does not say which.
+    pub(crate) fn parse(raw: Value, event: &HookEvent) -> Option<Self> {
+        let mut read: Self = lenient::from_value(&raw)?;
+        if read.hook_event_name.is_empty() {
+            event.as_str().clone_into(&mut read.hook_event_name);
+        }
+        let is_readable = !event.is_about_a_tool() || !read.tool_name.is_empty();
+        is_readable.then_some(Self { raw, ..read })
     }
 }

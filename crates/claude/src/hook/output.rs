@@ -2,8 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::HookInput;
-
 /// What a hook answers.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
@@ -76,10 +74,10 @@ impl HookOutput {
             .with_specific("permissionDecisionReason", json!(reason))
     }
 
-    /// Returns the answer as the CLI reads it.
-    pub(crate) fn into_json(mut self, input: &HookInput) -> Value {
+    /// Returns the answer to an event as the CLI reads it.
+    pub(crate) fn into_json(mut self, event: &str) -> Value {
         if !self.specific.is_empty() {
-            self.specific.insert("hookEventName".into(), json!(input.hook_event_name));
+            self.specific.insert("hookEventName".into(), json!(event));
             self.general.insert("hookSpecificOutput".into(), Value::Object(self.specific));
         }
         Value::Object(self.general)

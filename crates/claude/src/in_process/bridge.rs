@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rmcp::transport::Transport;
 use rmcp::{RoleServer, ServerHandler, serve_server};
@@ -20,21 +21,22 @@ type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<Value>>>>;
 pub(crate) struct Bridge {
     to_server: mpsc::UnboundedSender<Incoming>,
     waiting: Waiting,
+    limit: Duration,
 }
 
 impl Bridge {
     /// Starts a server.
-    pub(super) fn start(handler: impl ServerHandler) -> Self {
+    pub(super) fn start(handler: impl ServerHandler, limit: Duration) -> Self {
         let (to_server, incoming) = mpsc::unbounded_channel();
         let waiting = Waiting::default();
-        let pipe = Pipe { incoming, waiting: Arc::clone(&waiting) };
+        let pipe = Pipe { incoming, itself: to_server.downgrade(), waiting: Arc::clone(&waiting) };
         tokio::spawn(async move {
             // A server that could not begin leaves its requests without answer, and they are told so.
             if let Ok(server) = serve_server(handler, pipe).await {
                 drop(server.waiting().await);
             }
         });
-        Self { to_server, waiting }
+        Self { to_server, waiting, limit }
     }
 
     /// Passes a message of the CLI's on, and returns the answer.
@@ -55,7 +57,11 @@ impl Bridge {
         if self.to_server.send(message).is_err() {
             return failed("the server has ended");
         }
-        answered.await.unwrap_or_else(|_| failed("the server did not answer"))
+        match tokio::time::timeout(self.limit, answered).await {
+            Ok(answer) => answer.unwrap_or_else(|_| failed("the server did not answer")),
+            // It may have panicked, too, which nobody is told.
+            Err(_) => failed("the server did not answer in time"),
+        }
     }
 }
 
@@ -80,6 +86,8 @@ impl Drop for Forgotten<'_> {
 /// What the server sees of the bridge.
 struct Pipe {
     incoming: mpsc::UnboundedReceiver<Incoming>,
+    /// The way back to the server, without keeping it alive.
+    itself: mpsc::WeakUnboundedSender<Incoming>,
     waiting: Waiting,
 }
 
@@ -93,6 +101,7 @@ impl Transport<RoleServer> for Pipe {
         let waiting = if is_answer {
             self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
         } else {
+            self.refuse(&answer["id"]);
             None
         };
         if let Some(waiting) = waiting {
@@ -109,6 +118,20 @@ impl Transport<RoleServer> for Pipe {
     async fn close(&mut self) -> Result<(), Infallible> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
         Ok(())
+    }
+}
+
+impl Pipe {
+    /// Tells the server that nobody does what it asks of its client. A notification has no id, and gets no answer.
+    fn refuse(&self, id: &Value) {
+        let why = json!({ "code": -32601, "message": "this client answers no requests" });
+        let refusal = json!({ "jsonrpc": "2.0", "id": id, "error": why });
+        if let (false, Some(itself), Ok(refusal)) =
+            (id.is_null(), self.itself.upgrade(), serde_json::from_value(refusal))
+        {
+            // It may have ended meanwhile.
+            drop(itself.send(refusal));
+        }
     }
 }
 

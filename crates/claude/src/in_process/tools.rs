@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::InProcessServer;
+use crate::aborted::Aborted;
 use crate::options::McpServer;
 
 type Answer = Pin<Box<dyn Future<Output = Result<ToolOutput, String>> + Send>>;
@@ -128,15 +129,6 @@ impl ToolServer {
     }
 }
 
-/// A task that ends when nobody waits for it any more.
-struct Aborted<T>(tokio::task::JoinHandle<T>);
-
-impl<T> Drop for Aborted<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 impl ServerHandler for ToolServer {
     fn get_info(&self) -> ServerConfig {
         let info = Implementation::new(&self.name, env!("CARGO_PKG_VERSION"));
@@ -166,7 +158,9 @@ impl ServerHandler for ToolServer {
 
 impl From<ToolServer> for McpServer {
     fn from(server: ToolServer) -> Self {
-        Self::InProcess(InProcessServer::new(server))
+        // Tools that take too long are told so by their own server, which knows more.
+        let longer = server.timeout.saturating_add(Duration::from_secs(5));
+        Self::InProcess(InProcessServer::new(server).timeout(longer))
     }
 }
 

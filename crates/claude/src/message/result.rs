@@ -1,6 +1,5 @@
 //! How a turn ended.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -125,17 +124,16 @@ impl ResultMessage {
     pub(super) fn of(frame: &Frame) -> Option<Self> {
         #[derive(Default, Deserialize)]
         #[serde(default)]
-        struct Head<'a> {
-            #[serde(borrow)]
-            subtype: Cow<'a, str>,
+        struct Head {
+            subtype: String,
             session_id: Option<String>,
             result: String,
             is_error: bool,
             errors: Vec<String>,
         }
-        let head: Head<'_> = frame.read().ok()?;
-        let details = Box::new(frame.read().ok()?);
-        let subtype = match &*head.subtype {
+        let head: Head = frame.read_leniently().ok()?;
+        let details = Box::new(frame.read_leniently().ok()?);
+        let subtype = match head.subtype.as_str() {
             "success" => {
                 let Head { session_id, result, is_error, .. } = head;
                 return Some(Self::Success { session_id, result, is_error, details });

@@ -166,10 +166,10 @@ impl SystemMessage {
         }
         let subtype = frame.read::<Head<'_>>().ok()?.subtype;
         let known = match &*subtype {
-            "task_started" => frame.read().ok().map(Self::TaskStarted),
-            "task_progress" => frame.read().ok().map(Self::TaskProgress),
-            "task_updated" => frame.read().ok().map(Self::TaskUpdated),
-            "task_notification" => frame.read().ok().map(Self::TaskNotification),
+            "task_started" => frame.read_leniently().ok().map(Self::TaskStarted),
+            "task_progress" => frame.read_leniently().ok().map(Self::TaskProgress),
+            "task_updated" => frame.read_leniently().ok().map(Self::TaskUpdated),
+            "task_notification" => frame.read_leniently().ok().map(Self::TaskNotification),
             "init"
             | "status"
             | "compact_boundary"
@@ -177,7 +177,7 @@ impl SystemMessage {
             | "permission_denied"
             | "session_state_changed"
             | "session_title_changed"
-            | "informational" => frame.read().ok().and_then(|fields| Self::known(&subtype, fields)),
+            | "informational" => frame.read_leniently().ok().and_then(|fields| Self::known(&subtype, fields)),
             _ => None,
         };
         Some(known.unwrap_or_else(|| Self::Other { subtype: subtype.into_owned(), frame: frame.clone() }))

@@ -51,6 +51,9 @@ impl ClaudeAgentOptionsBuilder {
     /// Questions of the model (`AskUserQuestion`) and plans to approve (`ExitPlanMode`) come the same way. A callback that
     /// panics, or takes longer than [`permission_timeout`](Self::permission_timeout), denies.
     ///
+    /// It runs in a task of its own. On a current-thread runtime one that blocks its thread still stops everything, its time
+    /// limit too; `tokio::task::spawn_blocking` is for that.
+    ///
     /// ```
     /// use rethread_claude::prelude::*;
     ///

@@ -1,5 +1,6 @@
 //! Options that contradict each other.
 
+use super::launch::LONGEST_ARGUMENT;
 use super::{ClaudeAgentOptions, PermissionMode};
 use crate::error::{Error, Result};
 
@@ -60,10 +61,19 @@ impl ClaudeAgentOptions {
             ),
             (self.max_turns == Some(0), "max_turns", "is zero"),
             (self.max_frame_bytes == 0, "max_frame_bytes", "is zero"),
+            (self.max_waiting_bytes == 0, "max_waiting_bytes", "is zero"),
             (self.extra_args.keys().any(|flag| !is_flag(flag)), "extra_args", "holds what is no flag"),
         ];
-        match wrong.iter().find(|(holds, ..)| *holds) {
-            Some(&(_, option, problem)) => Err(Error::Contradiction { option, problem }),
+        if let Some(&(_, option, problem)) = wrong.iter().find(|(holds, ..)| *holds) {
+            return Err(Error::Contradiction { option, problem });
+        }
+        let arguments = self.arguments();
+        match arguments.iter().find(|argument| argument.len() > LONGEST_ARGUMENT) {
+            Some(argument) => {
+                let argument = argument.to_string_lossy();
+                let flag = argument.split('=').next().unwrap_or_default().to_owned();
+                Err(Error::ArgumentTooLong { flag, limit: LONGEST_ARGUMENT })
+            }
             None => Ok(()),
         }
     }

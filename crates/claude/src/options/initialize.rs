@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::ClaudeAgentOptions;
+use super::launch::long;
+use super::{ClaudeAgentOptions, SystemPrompt};
 
 /// Returns the `initialize` request.
 pub(crate) fn initialize(options: &ClaudeAgentOptions) -> Value {
@@ -19,6 +20,14 @@ pub(crate) fn initialize(options: &ClaudeAgentOptions) -> Value {
     }
     if options.forward_subagent_text {
         request.insert("forwardSubagentText".into(), json!(true));
+    }
+    if let Some(SystemPrompt::Text(text)) = &options.system_prompt
+        && let Some(text) = long(text)
+    {
+        request.insert("systemPrompt".into(), json!([text]));
+    }
+    if let Some(text) = options.append_system_prompt.as_deref().and_then(long) {
+        request.insert("appendSystemPrompt".into(), json!(text));
     }
     request.extend(options.extra_initialize.clone());
     Value::Object(request)

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -12,11 +13,17 @@ use super::{ClaudeAgentOptions, SettingSource, SystemPrompt, Thinking, Tools};
 /// Variables of a Claude Code that this process may itself run in; they are not the new one's.
 const OF_ANOTHER: &[&str] = &["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"];
 
+/// How long an argument may be, in bytes: what Linux takes, without the zero at the end.
+pub(super) const LONGEST_ARGUMENT: usize = (128 << 10) - 1;
+
+/// How long a text may be to go into an argument with its flag.
+const LONGEST_TEXT: usize = LONGEST_ARGUMENT - 64;
+
 /// How the CLI is started.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Launch {
-    /// The program.
+    /// The program: a path, or a name to look for on `PATH`; nothing if Claude Code is to be looked for.
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<OsString>,
@@ -26,6 +33,8 @@ pub struct Launch {
     pub clear_environment: bool,
     /// Where it works; where this process does unless given.
     pub cwd: Option<PathBuf>,
+    /// How long the program may take to tell its version first; it is not asked if there is no time.
+    pub version_within: Option<Duration>,
 }
 
 impl Launch {
@@ -57,10 +66,11 @@ impl ClaudeAgentOptions {
             environment: self.environment(),
             clear_environment: self.clear_environment,
             cwd: self.cwd.clone(),
+            version_within: self.check_version.then_some(self.initialize_timeout),
         }
     }
 
-    fn arguments(&self) -> Vec<OsString> {
+    pub(super) fn arguments(&self) -> Vec<OsString> {
         let mut line = Line::default();
         line.flag("print", true);
         line.value("output-format", Some("stream-json"));
@@ -87,11 +97,12 @@ impl ClaudeAgentOptions {
         }
         line.list("betas", &self.betas);
         match &self.system_prompt {
-            Some(SystemPrompt::Text(text)) => line.value("system-prompt", Some(text)),
+            // A long one goes with the first request.
+            Some(SystemPrompt::Text(text)) => line.value("system-prompt", short(text)),
             Some(SystemPrompt::File(path)) => line.value("system-prompt-file", Some(path)),
             None => {}
         }
-        line.value("append-system-prompt", self.append_system_prompt.as_ref());
+        line.value("append-system-prompt", self.append_system_prompt.as_deref().and_then(short));
         line.value("json-schema", self.output_schema.as_ref().map(Value::to_string));
         line.value("max-turns", self.max_turns.map(|turns| turns.to_string()));
         line.value("max-budget-usd", self.max_budget_usd.map(|dollars| dollars.to_string()));
@@ -152,6 +163,16 @@ impl ClaudeAgentOptions {
         variables.extend(self.env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
         variables
     }
+}
+
+/// Returns a text that an argument has room for.
+fn short(text: &str) -> Option<&str> {
+    (text.len() <= LONGEST_TEXT).then_some(text)
+}
+
+/// Returns a text that no argument has room for.
+pub(super) fn long(text: &str) -> Option<&str> {
+    (text.len() > LONGEST_TEXT).then_some(text)
 }
 
 #[derive(Default)]

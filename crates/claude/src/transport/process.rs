@@ -12,9 +12,11 @@ use tokio::process::{Child, Command};
 use super::{Agent, Connection, Ending, Transport};
 use crate::error::{Error, Result};
 use crate::guard;
+use crate::locate;
 use crate::options::Launch;
+use crate::version;
 
-/// Starts the CLI in a process group of its own, under a [guard](crate::guard).
+/// Finds the CLI, asks it for its version, and starts it in a process group of its own, under a [guard](crate::guard).
 #[derive(Clone, Debug)]
 pub struct ProcessTransport {
     grace: Duration,
@@ -37,11 +39,17 @@ impl ProcessTransport {
 #[async_trait]
 impl Transport for ProcessTransport {
     async fn open(&self, launch: &Launch) -> Result<Connection> {
-        let refused = || Error::io("start", &launch.program);
+        let program = locate::program(&launch.program)?;
+        if let Some(cwd) = launch.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
+            return Err(Error::io("work in", cwd)(std::io::ErrorKind::NotADirectory.into()));
+        }
+        if let Some(limit) = launch.version_within {
+            version::check(&program, launch, limit).await?;
+        }
+        let refused = || Error::io("start", &program);
         let (control, host) = pipe().map_err(refused())?;
         let control = inheritable(&control).map_err(refused())?;
-        let mut command =
-            guard::command(launch.program.as_os_str(), &launch.arguments, control.as_fd(), self.grace);
+        let mut command = guard::command(program.as_os_str(), &launch.arguments, control.as_fd(), self.grace);
         launch.surroundings(&mut command);
         let mut command = Command::from(command);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

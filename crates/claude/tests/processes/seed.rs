@@ -3,6 +3,7 @@
 //! Each is run in a process of its own, since it finds the CLI and its home by itself. The session that they name is made
 //! before, under that name.
 
+use std::io::Write as _;
 use std::process::Command;
 
 use libtest_mimic::{Failed, Trial};
@@ -13,21 +14,39 @@ const SIGN: &str = "program-of-the-guide";
 
 type Program = fn() -> Result<(), Box<dyn std::error::Error>>;
 
-const PROGRAMS: &[(&str, Program)] = &[
-    ("the_session_id_is_captured", ids::run),
-    ("resume", resume::run),
-    ("resume_under_a_name", resume_named::run),
-    ("fork", fork::run),
-    ("many_turns", many_turns::run),
-    ("many_turns_resumed", many_turns_resumed::run),
-    ("checkpoints", checkpoints::run),
-];
-
-pub(crate) fn trials() -> Vec<Trial> {
-    PROGRAMS.iter().map(|(name, _)| Trial::test(format!("seed::{name}"), || play(name))).collect()
+/// What a program prints when all goes well.
+#[derive(Clone, Copy, Debug)]
+enum Prints {
+    /// The id of the session that was there before.
+    TheSession,
+    /// Another id, after this text.
+    Another(&'static str),
+    /// Nothing, and there is still only that session. How far its answer got depends on when it closes.
+    Nothing,
 }
 
-fn play(name: &str) -> Result<(), Failed> {
+const PROGRAMS: &[(&str, Program, Prints)] = &[
+    ("the_session_id_is_captured", ids::run, Prints::Another("")),
+    ("resume", resume::run, Prints::TheSession),
+    ("resume_under_a_name", resume_named::run, Prints::TheSession),
+    ("fork", fork::run, Prints::Another("")),
+    ("many_turns", many_turns::run, Prints::Another("Done.\n")),
+    ("many_turns_resumed", many_turns_resumed::run, Prints::Nothing),
+    ("checkpoints", checkpoints::run, Prints::Another("")),
+];
+
+/// The session that is there before.
+const SESSION: &str = "0198f2c1-7d7e-4e50-9c3a-0d3f6a9b1c22";
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let trial = |(name, _, prints): &(&'static str, Program, Prints)| {
+        let (name, prints) = (*name, *prints);
+        Trial::test(format!("seed::{name}"), move || play(name, prints))
+    };
+    PROGRAMS.iter().map(trial).collect()
+}
+
+fn play(name: &str, prints: Prints) -> Result<(), Failed> {
     let Some(home) = Home::new() else {
         rethread_testkit::cannot("Claude Code cannot be installed");
         return Ok(());
@@ -36,14 +55,32 @@ fn play(name: &str) -> Result<(), Failed> {
         rethread_testkit::not_in_this_version("sessions have no names");
         return Ok(());
     }
-    home.claude().args(["--name", "sess_abc123"]).asked(Script::new("Hello").says("Hi."));
+    home.claude().session(SESSION).args(["--name", "sess_abc123"]).asked(Script::new("Hello").says("Hi."));
     let mut program = Command::new(std::env::current_exe()?);
     program.args([SIGN, name]).env_clear().envs(home.environment()).current_dir(home.project());
     let output = program.env("CLAUDE_CLI_PATH", &home.program().path).output()?;
-    match output.status.success() {
+    let said = String::from_utf8(output.stdout.clone())?;
+    let id = |before: &str| {
+        let id = said.strip_prefix(before)?.strip_prefix("Session ID: ")?.strip_suffix('\n')?;
+        uuid_of(id).then_some(id)
+    };
+    let is_right = match prints {
+        Prints::TheSession => id("") == Some(SESSION),
+        Prints::Another(before) => id(before).is_some_and(|id| id != SESSION && home.transcript(id).is_file()),
+        Prints::Nothing => {
+            let sessions = rethread_claude::sessions::Sessions::at(home.config()).list()?;
+            said.is_empty() && sessions.len() == 1 && sessions[0].session_id == SESSION
+        }
+    };
+    match output.status.success() && is_right {
         true => Ok(()),
         false => Err(format!("{output:?}").into()),
     }
+}
+
+/// Returns whether a text has the form of a session's id.
+fn uuid_of(text: &str) -> bool {
+    text.len() == 36 && text.split('-').map(str::len).eq([8, 4, 4, 4, 12])
 }
 
 /// Is one of the programs, if the arguments say so, and returns whether they did.
@@ -53,7 +90,7 @@ pub(crate) fn serve_if_asked() -> bool {
         return false;
     }
     let name = words.next().unwrap();
-    let (_, program) = PROGRAMS.iter().find(|(known, _)| *known == name).unwrap();
+    let (_, program, _) = PROGRAMS.iter().find(|(known, ..)| *known == name).unwrap();
     program().unwrap();
     true
 }
@@ -75,6 +112,7 @@ fn drive(
         }
         assert!(ids.len() == 2 && ids[0] == ids[1], "init and result name the session: {ids:?}");
         assert!(check(&ids[0]), "{ids:?}");
+        writeln!(std::io::stdout(), "Session ID: {}", ids[0])?;
         Ok(())
     })
 }

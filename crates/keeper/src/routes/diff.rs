@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::checkpoints::{open, refuse};
+use super::checkpoints::{open, point, refuse};
 use super::sessions::find_fresh;
 use crate::capture::{blocking, entry_id};
 use crate::extract::{Asked, SessionName};
@@ -87,9 +87,12 @@ pub(crate) async fn diff(
     name: SessionName,
     Asked(query): Asked<DiffQuery>,
 ) -> Result<Json<DiffPage>, Problem> {
-    let span = span(&query)?;
+    let mut span = span(&query)?;
     let known = find_fresh(&keeper, &name).await?;
     let Some(checkpointer) = open(&keeper, &known).await? else { return Ok(Json(DiffPage::default())) };
+    if let Span::Since(since) = &mut span {
+        *since = point(&keeper, &known, &checkpointer, since.as_str()).await?;
+    }
     let page = blocking(async move { page(&checkpointer, &span, query.path.as_deref()).await });
     page.await.map(Json).map_err(refuse)
 }
