@@ -1,5 +1,6 @@
 //! The parts of the product that are measured, each with its own table.
 
+use crate::backends;
 use crate::bench::Bench;
 use crate::checkpoint;
 use crate::failure::Outcome;
@@ -31,6 +32,7 @@ impl Area {
             ("transcripts", transcripts::TRIALS),
             ("claude", claude::TRIALS),
             ("keeper", keeper::TRIALS),
+            ("backends", backends::TRIALS),
         ];
         let all = all.map(|(name, trials)| Area { name, trials: trials.to_vec(), partial: false });
         if names.is_empty() {

@@ -1,6 +1,7 @@
 //! The same work by rethread, by its peers and by bare system calls, side by side.
 
 mod area;
+mod backends;
 mod bar;
 mod bench;
 mod careless_disk;
@@ -28,6 +29,7 @@ mod ui;
 use std::process::ExitCode;
 
 use clap::Parser;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::area::Area;
 use crate::bench::Bench;
@@ -69,6 +71,9 @@ fn run(args: Args) -> Outcome<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let scale = if args.quick { Scale::quick() } else { Scale::full() };
+    // A thousand clients are a thousand files, which is about as many as a shell usually allows.
+    let files = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: files.maximum, maximum: files.maximum })?;
     let mut all_hold = true;
     for area in Area::named(&args.areas)? {
         let bench = Bench::new(&area, scale.clone())?;

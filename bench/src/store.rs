@@ -7,7 +7,7 @@ pub(crate) mod killed_writer;
 pub(crate) mod listing;
 pub(crate) mod loading;
 mod long_store;
-mod tasks;
+pub(crate) mod tasks;
 mod written;
 
 use crate::area::Trial;

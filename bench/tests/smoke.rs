@@ -21,6 +21,15 @@ fn a_quick_run_of_the_store_gives_every_row() {
 }
 
 #[test]
+fn a_quick_run_of_the_backends_gives_every_row() {
+    let program = Path::new(env!("CARGO_BIN_EXE_rethread-bench"));
+    let run = Command::new(program).args(["backends", "--quick"]).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let file = program.ancestors().nth(2).unwrap().join("bench/backends.quick.json");
+    assert_eq!(std::fs::read_to_string(file).unwrap().lines().count(), 3);
+}
+
+#[test]
 fn a_quick_run_of_the_transcripts_gives_every_row() {
     if rethread_testkit::Sdk::find().is_none() || rethread_testkit::PythonSdk::find().is_none() {
         return rethread_testkit::cannot("the official SDKs cannot be installed");

@@ -20,6 +20,10 @@ export class Answer {
     private readonly response: ServerResponse,
     private readonly number: number,
     model: string,
+    /** The last thing that the model is told, as JSON. */
+    readonly heard: string,
+    /** Everything that it is told. */
+    readonly told: string,
   ) {
     const message = {
       id: `msg_${number}`,
@@ -130,7 +134,13 @@ export class Api {
       );
       return;
     }
-    const answer = new Answer(response, ++this.count, body.model ?? "claude");
+    const answer = new Answer(
+      response,
+      ++this.count,
+      body.model ?? "claude",
+      JSON.stringify(body.messages?.at(-1)),
+      text,
+    );
     const next = this.waiting.shift();
     if (next) next(answer);
     else this.ready.push(answer);
@@ -141,6 +151,12 @@ export class Api {
     const ready = this.ready.shift();
     if (ready) return Promise.resolve(ready);
     return new Promise((then) => this.waiting.push(then));
+  }
+
+  /** Drops what nobody answered, and whoever still waits for a question. */
+  forget(): void {
+    for (const answer of this.ready) answer.end();
+    [this.ready, this.waiting] = [[], []];
   }
 
   stop(): void {

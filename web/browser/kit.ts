@@ -2,6 +2,7 @@
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -122,7 +123,8 @@ export class Desk {
 
   async clear(): Promise<void> {
     await this.stop("SIGKILL");
-    rmSync(this.folder, { recursive: true, force: true });
+    // What the keeper drove ends a moment after it, and may still write.
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
 }
 
@@ -164,10 +166,13 @@ export async function tab(
     ...(options.size === PHONE ? { deviceScaleFactor: 2, hasTouch: true, isMobile: true } : {}),
     ...options.more,
   });
+  context.setDefaultTimeout(120_000);
   const troubles: string[] = [];
   const page = await context.newPage();
   watch(page, desk, troubles);
   await page.goto(options.url ?? desk.open());
+  // Whoever goes on before the code was changed for a cookie is not logged in.
+  await page.locator("#page > *").first().waitFor();
   return { page, context, troubles };
 }
 
@@ -186,6 +191,31 @@ function watch(page: Page, desk: Desk, troubles: string[]): void {
   page.on("request", (request) => {
     const url = request.url();
     if (!url.startsWith(desk.address) && !/^(data|blob):/.test(url)) troubles.push(`request: ${url}`);
+  });
+}
+
+/** Where pictures of the page's states are kept, to be looked at. */
+export const pictures = join(root, "target/web");
+
+/** Takes a picture of what is shown, in both themes. */
+export async function pictured(page: Page, name: string): Promise<void> {
+  mkdirSync(pictures, { recursive: true });
+  for (const theme of ["dark", "light"] as const) {
+    await page.emulateMedia({ colorScheme: theme });
+    await page.screenshot({ path: join(pictures, `${name}-${theme}.png`) });
+  }
+}
+
+const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+
+/** What axe finds in what is shown. The policy of the page would refuse axe itself: the tab has to go without. */
+export async function violations(page: Page): Promise<string[]> {
+  if (!(await page.evaluate(() => "axe" in window))) await page.addScriptTag({ path: axe });
+  return page.evaluate(async () => {
+    const { violations: found } = await (
+      window as unknown as { axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> } }
+    ).axe.run();
+    return found.map((it) => `${it.id}: ${it.nodes.map((node) => node.html.slice(0, 160)).join(" | ")}`);
   });
 }
 
@@ -220,7 +250,8 @@ export function withAgent(desk: Desk, url: string): boolean {
   return true;
 }
 
-/** Scrolls a thread from its end to its beginning, two screens a frame; returns the tasks that held up the page. */
+/** Scrolls a thread from its end to its beginning: at first as fast as one can look at it, then two screens a frame. Returns
+ * the tasks that held up the page. */
 export function scrollToTop(page: Page): Promise<number[]> {
   return page.evaluate(async () => {
     const long: number[] = [];
@@ -231,7 +262,7 @@ export function scrollToTop(page: Page): Promise<number[]> {
     if (!scroller) throw new Error("no thread");
     const frame = () => new Promise((then) => requestAnimationFrame(then));
     for (let frames = 0; scroller.scrollTop > 0 && frames < 5000; frames++) {
-      scroller.scrollTop -= scroller.clientHeight * 2;
+      scroller.scrollTop -= scroller.clientHeight * (frames < 300 ? 0.2 : 2);
       await frame();
     }
     for (let frames = 0; frames < 30; frames++) await frame();

@@ -1,63 +1,29 @@
 /** Driving sessions from the page: the real keeper, the real CLI, and an API that answers as the test says. */
 
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
-import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Api } from "./api.ts";
-import { closeBrowser, Desk, PHONE, show, type Tab, tab, withAgent } from "./kit.ts";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { Drive, hold, idle, say } from "./driving.ts";
+import { PHONE, pictured, show, type Tab, tab } from "./kit.ts";
 
-const pictures = resolve(import.meta.dirname, "../../target/web");
-const api = await Api.start();
-const desk = new Desk();
-const hasAgent = withAgent(desk, api.url);
+const drive = await Drive.make();
+const { api, desk } = drive;
 let one: Tab;
 
 beforeAll(async () => {
-  if (!hasAgent) return;
+  if (!drive.hasAgent) return;
   await desk.start();
-  one = await tab(desk, { url: desk.open() });
+  one = await tab(desk);
 });
 
-afterAll(async () => {
-  await closeBrowser();
-  await desk.clear();
-  api.stop();
-});
+// What a test that failed left behind is not the next one's.
+beforeEach(() => api.forget());
+afterAll(() => drive.clear());
 
-/** Begins a session over the API, and shows it; its first turn is answered. */
-async function begin(page: Page, prompt: string, reply: string): Promise<string> {
-  const card = await desk.api<{ session_id: string }>("/sessions", "POST", { cwd: desk.project, prompt, name: prompt });
-  (await api.asked()).say(reply);
-  await show(page, `session=${card.session_id}`);
-  await page.locator(".prose", { hasText: reply }).waitFor();
-  await idle(page);
-  return card.session_id;
-}
-
-const idle = (page: Page) => page.locator(".bar .state", { hasText: "Idle" }).waitFor();
-const composer = (page: Page) => page.locator(".composer textarea");
-
-async function say(page: Page, words: string): Promise<void> {
-  await composer(page).fill(words);
-  await composer(page).press("Enter");
-}
-
-/** Presses long enough to mean it. */
-async function hold(page: Page, name: string): Promise<void> {
-  const button = page.getByRole("button", { name, exact: true });
-  await button.waitFor();
-  await page.waitForFunction((it) => !(it as HTMLButtonElement).disabled, await button.elementHandle());
-  await button.hover();
-  await page.mouse.down();
-  await page.locator(".asked:not(.over)").first().waitFor({ state: "detached" });
-  await page.mouse.up();
-}
-
-describe.runIf(hasAgent)("a session that is driven from the page", () => {
+describe.runIf(drive.hasAgent)("a session that is driven from the page", () => {
   test("shows each message once, live, and after a refresh in the middle of a turn", async () => {
     const { page } = one;
-    await begin(page, "say hello", "Hello there.");
+    await drive.begin(page, "say hello", "Hello there.");
     await say(page, "continue");
     await page.locator("[data-optimistic], .prompt:not(.mine) >> text=continue").first().waitFor();
     const answer = await api.asked();
@@ -78,7 +44,7 @@ describe.runIf(hasAgent)("a session that is driven from the page", () => {
 
   test("takes two identical prompts for two", async () => {
     const { page } = one;
-    await begin(page, "twice", "Once.");
+    await drive.begin(page, "twice", "Once.");
     for (const reply of ["Second.", "Third."]) {
       await say(page, "continue");
       (await api.asked()).say(reply);
@@ -91,7 +57,7 @@ describe.runIf(hasAgent)("a session that is driven from the page", () => {
 
   test("queues what is said while it works, lets it be taken back, and can be interrupted", async () => {
     const { page } = one;
-    await begin(page, "work", "Begun.");
+    await drive.begin(page, "work", "Begun.");
     await say(page, "go on");
     const answer = await api.asked();
     answer.text().more("Working on it");
@@ -99,7 +65,7 @@ describe.runIf(hasAgent)("a session that is driven from the page", () => {
     await say(page, "then this");
     await say(page, "and that");
     await page.locator(".waiting-prompts li", { hasText: "and that" }).waitFor();
-    await page.screenshot({ path: join(pictures, "live-light.png") });
+    await pictured(page, "live");
     await page.locator(".waiting-prompts li", { hasText: "and that" }).getByRole("button").click();
     await page.locator(".waiting-prompts li", { hasText: "and that" }).waitFor({ state: "detached" });
     expect(await page.locator(".waiting-prompts li").count()).toBe(1);
@@ -112,18 +78,24 @@ describe.runIf(hasAgent)("a session that is driven from the page", () => {
 
   test("asks before it runs a command, and nothing runs until somebody holds the button", async () => {
     const { page } = one;
-    await begin(page, "permissions", "Ready.");
+    await drive.begin(page, "permissions", "Ready.");
     await say(page, "make a file");
     const file = join(desk.project, "made.txt");
     (await api.asked()).tool("Bash", { command: `touch ${file}`, description: "Make a file" }).end();
     await page.locator(".request").waitFor();
-    expect(await page.locator(".request pre").innerText()).toContain(`touch ${file}`);
+    expect(await page.locator(".request pre").textContent()).toContain(`touch ${file}`);
     expect(await page.title()).toMatch(/^\(1\) /);
-    await page.screenshot({ path: join(pictures, "asked-light.png") });
-    // A click is not enough, and neither is a key that goes down once.
-    await page.getByRole("button", { name: "Hold to allow once" }).click();
-    await page.getByRole("button", { name: "Hold to allow once" }).press("Enter");
+    await pictured(page, "asked");
+    // A click is not enough, and neither is a key that goes down once. Both halves are sent at once: a slow test holds nothing.
+    const button = page.getByRole("button", { name: "Hold to allow once" });
+    await button.click({ trial: true });
+    await button.hover();
+    await Promise.all([page.mouse.down(), page.mouse.up()]);
+    await button.focus();
+    await Promise.all([page.keyboard.down("Enter"), page.keyboard.up("Enter")]);
     expect(existsSync(file)).toBe(false);
+    const pending = await desk.api<{ items: unknown[] }>("/attention?state=pending");
+    expect(pending.items.length).toBe(1);
     await hold(page, "Hold to allow once");
     (await api.asked()).say("Made it.");
     await page.getByText("Made it.").waitFor();
@@ -134,14 +106,14 @@ describe.runIf(hasAgent)("a session that is driven from the page", () => {
 
   test("denies with a reason, from a phone", async () => {
     const { page } = one;
-    await begin(page, "deny me", "Ready.");
+    await drive.begin(page, "deny me", "Ready.");
     await say(page, "remove everything");
     (await api.asked()).tool("Bash", { command: "rm -rf ./\u202egpj.tixe\u200b", description: "Clean up" }).end();
     const phone = await tab(desk, { size: PHONE, theme: "dark" });
     await phone.page.getByRole("link", { name: "Attention" }).click();
     await phone.page.locator(".request").waitFor();
     expect(await phone.page.locator(".hidden-character").allInnerTexts()).toEqual(["U+202E", "U+200B"]);
-    await phone.page.screenshot({ path: join(pictures, "asked-phone-dark.png") });
+    await pictured(phone.page, "asked-phone");
     await phone.page.getByRole("button", { name: "Deny and say why" }).click();
     await phone.page.getByLabel("What Claude should do instead").fill("use the fixture");
     await phone.page.getByRole("button", { name: "Deny", exact: true }).click();
@@ -160,7 +132,7 @@ describe.runIf(hasAgent)("a session that is driven from the page", () => {
 
   test("takes the first of two decisions, and both tabs see it", async () => {
     const { page } = one;
-    const session = await begin(page, "two tabs", "Ready.");
+    const session = await drive.begin(page, "two tabs", "Ready.");
     const other = await tab(desk);
     await show(other.page, `session=${session}`);
     await say(page, "touch it");
@@ -182,44 +154,19 @@ describe.runIf(hasAgent)("a session that is driven from the page", () => {
     await other.context.close();
   });
 
-  test("takes its files back after a look, and undoes that", async () => {
-    const { page } = one;
-    const file = join(desk.project, "notes.txt");
-    writeFileSync(file, "as it was\n");
-    await begin(page, "rewind me", "Ready.");
-    await say(page, "change the notes");
-    (await api.asked()).tool("Bash", { command: `echo changed > ${file}`, description: "Change the notes" }).end();
-    await hold(page, "Hold to allow once");
-    (await api.asked()).say("Changed.");
-    await page.getByText("Changed.").waitFor();
-    await idle(page);
-    expect(readFileSync(file, "utf8")).toBe("changed\n");
-    await page.locator(".knot-button").first().hover();
-    await page.screenshot({ path: join(pictures, "knot-light.png") });
-    await page.getByRole("button", { name: "Rewind to here" }).first().click();
-    await page.getByText("Nothing has changed yet").waitFor();
-    await page.screenshot({ path: join(pictures, "rewind-light.png") });
-    expect(readFileSync(file, "utf8")).toBe("changed\n");
-    await page.getByRole("button", { name: /^Rewind 1 file/ }).click();
-    await page.getByText("Rewound 1 file").waitFor();
-    expect(readFileSync(file, "utf8")).toBe("as it was\n");
-    await page.screenshot({ path: join(pictures, "receipt-light.png") });
-    await page.locator(".plan").getByRole("button", { name: "Undo" }).click();
-    await page.getByText("Every file is as it was before the rewind").waitFor();
-    expect(readFileSync(file, "utf8")).toBe("changed\n");
-  });
-
   test("shows a request as lost when its keeper dies, and never as allowed", async () => {
     const { page } = one;
-    const session = await begin(page, "power cut", "Ready.");
+    const session = await drive.begin(page, "power cut", "Ready.");
     await say(page, "run it");
     (await api.asked()).tool("Bash", { command: "touch never.txt", description: "Never" }).end();
     await page.locator(".request").waitFor();
     await desk.stop("SIGKILL");
     await page.getByText("The keeper does not answer.").waitFor();
-    await page.screenshot({ path: join(pictures, "stale-light.png") });
+    await pictured(page, "stale");
     await desk.start();
-    await page.goto(desk.open());
+    // The page comes back by itself.
+    await page.getByText("The keeper does not answer.").waitFor({ state: "detached" });
+    await page.locator(".request").waitFor({ state: "detached" });
     await show(page, "attention");
     await page.getByText("Lost when the keeper stopped").first().waitFor();
     expect(existsSync(join(desk.project, "never.txt"))).toBe(false);

@@ -4,7 +4,7 @@ import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Conversation, flaky, id } from "./conversation.ts";
-import { closeBrowser, DESKTOP, Desk, PHONE, show, tab, withAgent } from "./kit.ts";
+import { closeBrowser, DESKTOP, Desk, PHONE, pictured, show, tab, withAgent } from "./kit.ts";
 
 const folder = resolve(import.meta.dirname, "../../target/web");
 const desk = new Desk();
@@ -131,7 +131,7 @@ test("with no sessions at all the page says what to do", async () => {
   await empty.start();
   const { page, troubles } = await tab(empty, { size: DESKTOP });
   await page.getByText("No sessions here yet").waitFor();
-  await page.screenshot({ path: join(folder, "empty-light.png") });
+  await pictured(page, "empty");
   expect(troubles).toEqual([]);
   await empty.clear();
 });

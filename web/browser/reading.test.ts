@@ -1,17 +1,13 @@
 /** Finding and reading sessions: the acceptance criteria of session continuity by name, and everything that may go wrong. */
 
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Conversation, flaky, id, long } from "./conversation.ts";
 import { HOSTILE } from "./hostile.ts";
-import { browser, closeBrowser, Desk, PHONE, scrollToTop, show, tab } from "./kit.ts";
-
-const pictures = resolve(import.meta.dirname, "../../target/web");
-mkdirSync(pictures, { recursive: true });
+import { browser, closeBrowser, Desk, PHONE, pictured, scrollToTop, show, tab, violations } from "./kit.ts";
 
 afterAll(closeBrowser);
 
@@ -134,6 +130,27 @@ describe("the acceptance criteria", () => {
     await page.locator(`.current[data-uuid="${first.uuid(1)}"]`).waitFor();
   });
 
+  test("a link that is followed before its session is there shows it as soon as it is", async () => {
+    const { page } = await tab(desk);
+    const late = new Conversation(id(), desk.project).named("Late").prompt("late?").says("Late, but here.");
+    await show(page, `session=${late.session}`);
+    await ready(page, "There is no such session");
+    late.write(desk);
+    await ready(page, "Late, but here.");
+    expect(await said(page)).toEqual(["late?", "Late, but here."]);
+  });
+
+  test("a one-time address logs in where the page is open and logged out", async () => {
+    const { page, context } = await tab(desk, { url: desk.address });
+    await ready(page, "You are not logged in");
+    await page.evaluate((url) => {
+      location.href = url;
+    }, desk.open());
+    await ready(page, "The first");
+    expect(page.url()).not.toContain("boot");
+    await context.close();
+  });
+
   test("7. error handling: a corrupt session shows what is wrong, and the others still work", async () => {
     // Nobody knows the directory of such a session, so that it is not shown where directories are limited.
     const everywhere = new Desk();
@@ -146,7 +163,7 @@ describe("the acceptance criteria", () => {
     const { page, troubles } = await tab(everywhere);
     await page.locator(".sess", { hasText: "damaged" }).click();
     await ready(page, "Nothing of this session can be read");
-    await page.screenshot({ path: join(pictures, "unreadable-light.png") });
+    await pictured(page, "unreadable");
     await show(page, `session=${sound.session}`);
     await ready(page, "all is well");
     expect(troubles).toEqual([]);
@@ -269,7 +286,7 @@ describe("hostile transcripts", () => {
       expect(found).toEqual({ ran: 0, elements: 0, links: [], escapes: false });
     }
     expect(troubles).toEqual([]);
-  }, 240_000);
+  });
 });
 
 describe("ten thousand sessions", () => {
@@ -284,14 +301,14 @@ describe("ten thousand sessions", () => {
         .write(desk, number);
     }
     await desk.start();
-  }, 180_000);
+  });
   afterAll(() => desk.clear());
 
   test("are listed, filtered and scrolled with few elements in the document", async () => {
     const { page, troubles } = await tab(desk, { theme: "dark" });
     await page.locator(".chips", { hasText: "All 10,000" }).waitFor();
     expect(await page.locator(".sess:not(.head)").count()).toBeLessThan(120);
-    await page.screenshot({ path: join(pictures, "list-10000-dark.png") });
+    await pictured(page, "list-10000");
     await page.keyboard.press("/");
     await page.keyboard.type("number 4321");
     await page.locator(".chips", { hasText: "1 of 10,000" }).waitFor();
@@ -319,7 +336,7 @@ describe("a session of twenty thousand messages", () => {
   beforeAll(async () => {
     large.write(desk);
     await desk.start();
-  }, 120_000);
+  });
   afterAll(() => desk.clear());
 
   test("is scrolled from end to end with few rows in the document", async () => {
@@ -334,7 +351,7 @@ describe("a session of twenty thousand messages", () => {
     await page.keyboard.press("G");
     await ready(page, "the large end");
     expect(troubles).toEqual([]);
-  }, 120_000);
+  });
 });
 
 describe("for everybody", () => {
@@ -346,24 +363,12 @@ describe("for everybody", () => {
   });
   afterAll(() => desk.clear());
 
-  const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
   for (const theme of ["light", "dark"] as const) {
     for (const size of [undefined, PHONE]) {
       test(`axe finds nothing, ${theme}${size ? ", on a phone" : ""}`, async () => {
         // The policy of the page would refuse axe itself.
         const { page } = await tab(desk, { theme, ...(size ? { size } : {}), more: { bypassCSP: true } });
-        await page.addScriptTag({ path: axe });
-        const check = async (where: string) => {
-          const found = await page.evaluate(async () => {
-            const { violations } = await (
-              window as unknown as {
-                axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
-              }
-            ).axe.run();
-            return violations.map((it) => `${it.id}: ${it.nodes.map((node) => node.html.slice(0, 160)).join(" | ")}`);
-          });
-          expect(found, where).toEqual([]);
-        };
+        const check = async (where: string) => expect(await violations(page), where).toEqual([]);
         await ready(page, "Flaky retry test");
         await check("the list");
         await show(page, `session=${talk.session}`);
@@ -372,6 +377,11 @@ describe("for everybody", () => {
         await show(page, "attention");
         await ready(page, "Nothing needs you");
         await check("attention");
+        await show(page, "archived");
+        await ready(page, "Nothing is in the archive");
+        await check("the archive");
+        if (!size) await page.keyboard.press("?");
+        if (!size) await check("the keys");
       });
     }
   }
@@ -403,7 +413,7 @@ describe("for everybody", () => {
     await ready(page, "inside the strand");
     await page.locator(".back").getByRole("button", { name: "Show" }).click();
     await page.locator(".back .pale", { hasText: "a reply nobody follows" }).waitFor();
-    await page.screenshot({ path: join(pictures, "branches-light.png") });
+    await pictured(page, "branches");
     expect(troubles).toEqual([]);
   });
 
@@ -445,9 +455,88 @@ describe("for everybody", () => {
     await page.getByRole("button", { name: "More" }).click();
     await page.getByRole("menuitem", { name: "Archive" }).click();
     await page.locator(".toast", { hasText: "Archived" }).waitFor();
-    expect(await page.locator(".sess", { hasText: "Another name" }).count()).toBe(0);
+    await page.locator(".sess", { hasText: "Another name" }).waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Undo" }).click();
     await page.locator(".sess", { hasText: "Another name" }).waitFor();
+    expect(troubles).toEqual([]);
+  });
+
+  test("columns are as wide as somebody made them, also after a refresh", async () => {
+    const { page, troubles } = await tab(desk);
+    await show(page, `session=${talk.session}`);
+    await ready(page, "as unkind as CI");
+    const width = (name: string) => page.locator(name).evaluate((it) => it.getBoundingClientRect().width);
+    expect([await width(".side"), await width(".info")]).toEqual([260, 320]);
+    await page.getByRole("separator", { name: "Width of the list of sessions" }).focus();
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("ArrowRight");
+    const edge = await page.getByRole("separator", { name: "Width of the details" }).boundingBox();
+    await page.mouse.move((edge?.x ?? 0) + 3, 400);
+    await page.mouse.down();
+    await page.mouse.move((edge?.x ?? 0) + 3 - 50, 400, { steps: 3 });
+    await page.mouse.up();
+    await page.reload();
+    await ready(page, "as unkind as CI");
+    expect([await width(".side"), await width(".info")]).toEqual([292, 370]);
+    expect(troubles).toEqual([]);
+  });
+
+  test("the archive shows what was put away, reads it, and gives it back", async () => {
+    const { page, troubles } = await tab(desk);
+    const other = new Conversation(id(), desk.project).named("Put away").prompt("x").says("still readable");
+    other.write(desk);
+    await page.locator(".sess", { hasText: "Put away" }).click();
+    await ready(page, "still readable");
+    await page.getByRole("button", { name: "More" }).click();
+    await page.getByRole("menuitem", { name: "Archive" }).click();
+    await page.getByRole("link", { name: "Archived" }).click();
+    await page.locator(".sess", { hasText: "Put away" }).waitFor();
+    expect(new URL(page.url()).hash).toBe("#archived");
+    expect(await page.locator(".sess .nm b").allInnerTexts()).toEqual(["Put away"]);
+    await pictured(page, "archive");
+    // A link to it works in a page that has never seen it.
+    await page.goto("about:blank");
+    await page.goto(`${desk.address}/#session=${other.session}`);
+    await ready(page, "still readable");
+    await page.locator("h1", { hasText: "Put away" }).waitFor();
+    await ready(page, "This session is in the archive.");
+    await show(page, "archived");
+    await page.getByRole("button", { name: "Bring back Put away" }).click();
+    await ready(page, "Nothing is in the archive");
+    await show(page, "");
+    await page.locator(".sess", { hasText: "Put away" }).waitFor();
+    expect(troubles).toEqual([]);
+  });
+
+  test("pictures are shown from their bytes, and from nowhere else", async () => {
+    const { page, troubles } = await tab(desk);
+    const data =
+      "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAFklEQVR4nGP8z8DAwMDAxAADLAwMDAAMDQECh8yH3wAAAABJRU5ErkJggg==";
+    const source = { type: "base64", media_type: "image/png", data };
+    const other = new Conversation(id(), desk.project).named("Pictures");
+    other.add("user", {
+      role: "user",
+      content: [
+        { type: "text", text: "look at this" },
+        { type: "image", source },
+      ],
+    });
+    other.tool("Read", { file_path: `${desk.project}/x.png` }, [{ type: "image", source }]);
+    other.tool("WebFetch", { url: "http://evil.invalid" }, [
+      { type: "image", source: { type: "url", url: "http://evil.invalid/x.png" } },
+    ]);
+    other.says("Seen. ![far away](http://evil.invalid/y.png)");
+    other.write(desk);
+    await show(page, `session=${other.session}`);
+    await ready(page, "Seen.");
+    for (const name of ["read x.png", "fetched"]) await page.locator(".call", { hasText: name }).click();
+    const pictures = page.locator(".thread img");
+    await page.waitForFunction(() => document.querySelectorAll(".thread img").length === 2);
+    expect(await pictures.evaluateAll((all) => all.map((it) => (it as HTMLImageElement).src.slice(0, 22)))).toEqual([
+      "data:image/png;base64,",
+      "data:image/png;base64,",
+    ]);
+    await ready(page, "[a picture that is not shown]");
     expect(troubles).toEqual([]);
   });
 });

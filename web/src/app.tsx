@@ -13,26 +13,33 @@ import { Palette } from "./sessions/palette.tsx";
 import { Sidebar } from "./sessions/sidebar.tsx";
 import { dismiss, toasts } from "./state/actions.ts";
 import { pending } from "./state/attention.ts";
-import { isSheetOpen } from "./state/details.ts";
+import { looking } from "./state/changes.ts";
+import { isSheetOpen, rewinding, tab } from "./state/details.ts";
 import { stream, transcript } from "./state/live.ts";
 import { route } from "./state/route.ts";
 import { info } from "./state/sessions.ts";
-import { isPanelOpen } from "./state/settings.ts";
+import { infoWidth, isPanelOpen, sideWidth } from "./state/settings.ts";
 import { count } from "./text/words.ts";
 
 export function App() {
   if (isLoggedOut.value) return <LoggedOut />;
   const { view } = route.value;
+  // Files take more room than facts.
+  const isWide =
+    tab.value === "changes" && [looking.value, rewinding.value].some((it) => it && it.session === route.value.session);
   return (
     <>
       <Stale />
       {info.value?.demo && (
         <p class="demo-note">This is a demonstration: nothing here is yours, and nothing you do leaves it.</p>
       )}
-      {view === "list" ? (
-        <List />
+      {view === "list" || view === "archive" ? (
+        <List isArchive={view === "archive"} />
       ) : (
-        <div class={`app ${view === "attention" ? "ask" : isPanelOpen.value ? "with-info" : ""}`}>
+        <div
+          class={`app ${view === "attention" ? "ask" : isPanelOpen.value ? "with-info" : ""}${isWide ? " wide-info" : ""}`}
+          style={{ "--side": `${sideWidth.value}px`, "--info": `${infoWidth.value}px` }}
+        >
           <Sidebar />
           {view === "attention" ? <AttentionView /> : <SessionView />}
         </div>
@@ -108,7 +115,11 @@ function Dock() {
   const back = session ?? transcript.value?.name;
   return (
     <nav class="dock" aria-label="Views">
-      <a href="#" class={view === "list" ? "here" : ""} aria-current={view === "list" ? "page" : undefined}>
+      <a
+        href="#"
+        class={view === "list" || view === "archive" ? "here" : ""}
+        aria-current={view === "list" ? "page" : undefined}
+      >
         <Icon name="list" /> Sessions
       </a>
       <a

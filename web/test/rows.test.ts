@@ -3,12 +3,15 @@ import type { Item } from "../src/api/types.ts";
 import { blocks } from "../src/thread/blocks.ts";
 import { branchItems } from "../src/thread/branch.tsx";
 import { type Around, points, rowsOf } from "../src/thread/rows.ts";
-import { words } from "../src/thread/tool_words.ts";
+import { outcome, words } from "../src/thread/tool_words.ts";
 
 const none: Around = {
   problems: [],
   points: new Map(),
   branches: [],
+  partings: new Map(),
+  rewinds: [],
+  isTaken: () => false,
   isResultKnown: () => true,
   previous: () => undefined,
   ordinal: () => undefined,
@@ -41,6 +44,8 @@ test("whatever a transcript holds becomes rows", () => {
   expect(kinds(item("prompt", "[Request interrupted by user]"))).toEqual(["marker interrupted"]);
   expect(kinds(item("prompt", "<command-name>/compact</command-name>"))).toEqual(["marker command"]);
   expect(kinds(item("summary", "what came before"))).toEqual(["marker compacted"]);
+  expect(kinds(item("synthetic", "API Error: 529", { role: "assistant" }))).toEqual(["marker error"]);
+  expect(kinds(item("synthetic", "No response requested.", { role: "assistant" }))).toEqual([]);
   expect(
     kinds(
       item("reply", [
@@ -107,4 +112,28 @@ test("a call is told in plain words", () => {
   expect(say("Grep", { pattern: "x", path: "/home/me/api/src" })).toBe("searched x in src");
   expect(say("mcp__github__list", { repo: "r" })).toBe("github: list r");
   expect(say("Anything", { input: 5 })).toBe("Anything");
+});
+
+test("what was taken back is pale from its prompt on, and its note stands before that", () => {
+  const taken = { receipt: "r", message: "u", at: "2026-01-01T00:00:00Z", files: ["a"] };
+  const point = { message: "u", at: "2026-01-01T00:00:00Z", files: ["a"] };
+  const around: Around = { ...none, points: new Map([["u", point]]), rewinds: [taken], isTaken: () => true };
+  const rows = rowsOf([{ number: 0, item: item("prompt", "change it") }], around);
+  expect(rows.map((row) => [row.kind, row.isTaken])).toEqual([
+    ["knot", false],
+    ["taken", true],
+    ["prompt", true],
+  ]);
+});
+
+test("what a search found is told in hits and files", () => {
+  const found = (name: string, text: string) =>
+    outcome(
+      { type: "tool_use", id: "t", name, input: {} },
+      { type: "tool_result", tool_use_id: "t", isError: false, text, pictures: [] },
+    );
+  expect(found("Grep", "a.rs:1:x\na.rs:9:y\nb.rs:2:z")).toBe("3 hits in 2 files");
+  expect(found("Grep", "Found 2 files\na.rs")).toBe("2 lines");
+  expect(found("Glob", "a.rs\nb.rs")).toBe("2 files");
+  expect(found("Grep", "No matches found")).toBe("nothing");
 });

@@ -172,3 +172,34 @@ test("what was read whole is not shown as being said, whichever came first", asy
   transcript.hear(frame("message.delta", { message_id: "msg_3", index: 0, kind: "text", offset: 0, text: "mess" }));
   expect(transcript.partial.value?.blocks.map((block) => block.text)).toEqual([""]);
 });
+
+test("several pages are read with one request, and only those that are not here", async () => {
+  vi.stubGlobal("requestAnimationFrame", (then: () => void) => setTimeout(then));
+  const transcript = await opened(1000);
+  await transcript.ensure(12);
+  reads = [];
+  transcript.ensureAll(10, 15);
+  await vi.waitFor(() => expect([10, 11, 12, 13, 14, 15].every((page) => transcript.isLoaded(page))).toBe(true));
+  expect(reads).toEqual([`?after=${10 * PAGE - 1}:&limit=${2 * PAGE}`, `?after=${13 * PAGE - 1}:&limit=${3 * PAGE}`]);
+  expect(transcript.item(15 * PAGE)?.uuid).toBe(uuid(15 * PAGE));
+});
+
+test("the first pages are read whole", async () => {
+  vi.stubGlobal("requestAnimationFrame", (then: () => void) => setTimeout(then));
+  const transcript = await opened(1000);
+  transcript.ensureAll(0, 3);
+  await vi.waitFor(() => expect([0, 1, 2, 3].every((page) => transcript.isLoaded(page))).toBe(true));
+  expect(transcript.item(0)?.uuid).toBe(uuid(0));
+  expect(transcript.item(4 * PAGE - 1)?.uuid).toBe(uuid(4 * PAGE - 1));
+});
+
+test("how long a tool has been running is what the agent says, until its turn is over", async () => {
+  const transcript = await opened(4);
+  const before = Date.now();
+  transcript.hear(frame("tool.progress", { tool_use_id: "t1", elapsed_time_seconds: 42 }));
+  transcript.hear(frame("tool.progress", { tool_use_id: 7, elapsed_time_seconds: "x" }));
+  expect([...transcript.running.value.keys()]).toEqual(["t1"]);
+  expect(before - (transcript.running.value.get("t1") ?? 0)).toBeGreaterThanOrEqual(41_900);
+  transcript.hear(frame("turn.completed", {}));
+  expect(transcript.running.value.size).toBe(0);
+});

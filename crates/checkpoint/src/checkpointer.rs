@@ -202,7 +202,7 @@ impl Checkpointer {
     }
 
     /// Returns the first record that counts for a point.
-    async fn find(&self, records: &[Checkpoint], point: &EntryId) -> Result<usize> {
+    pub(crate) async fn find(&self, records: &[Checkpoint], point: &EntryId) -> Result<usize> {
         if let Some(at) = point::find(records, point) {
             return Ok(at);
         }

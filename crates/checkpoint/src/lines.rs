@@ -42,7 +42,10 @@ pub fn unified_diff(path: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> Optio
     if old.is_some_and(|bytes| !is_text(bytes)) || new.is_some_and(|bytes| !is_text(bytes)) {
         return None;
     }
-    let diff = similar::TextDiff::from_lines(&text(old)?, &text(new)?)
+    // Past this, what has little in common is not compared line by line any more; the diff is right all the same.
+    let diff = similar::TextDiff::configure()
+        .timeout(std::time::Duration::from_secs(1))
+        .diff_lines(&text(old)?, &text(new)?)
         .unified_diff()
         .header(&name("a", old.is_some()), &name("b", new.is_some()))
         .to_string();

@@ -16,5 +16,6 @@ mod mortal;
 mod mounted;
 mod promises;
 mod recorder;
+mod spans;
 mod ticks;
 mod trees;

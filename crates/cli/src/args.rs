@@ -549,6 +549,9 @@ pub(crate) struct Serve {
     /// How much is written to the log: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log: String,
+    /// Also write how long requests, turns and captures took, to `traces.jsonl` beside the log
+    #[arg(long)]
+    pub(crate) traces: bool,
 }
 
 /// Print an address that logs a browser in, once

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rethread_checkpoint::{Checkpoint, Checkpointer, Moment, Window};
 use rethread_store::{EntryId, Session};
 use serde_json::Value;
+use tracing::Instrument as _;
 
+use crate::TRACES;
 use crate::keeper::Keeper;
 
 /// Tools that change no file; all others may.
@@ -89,14 +91,16 @@ impl Captures {
         };
         // What others change while this call waits is not its doing, unless another call runs already.
         let window = if is_alone { Window::Idle } else { Window::Tools };
-        self.capture(When::Before, message, call, path, window).await;
+        let span = tracing::info_span!(target: TRACES, "capture_before", session = self.session, tool);
+        self.capture(When::Before, message, call, path, window).instrument(span).await;
     }
 
     /// Records what a tool left behind.
     pub(crate) async fn after(&self, message: Option<&str>, call: &str) {
         let path = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(call);
         if let Some(path) = path {
-            self.capture(When::After, message, call, path, Window::Tools).await;
+            let span = tracing::info_span!(target: TRACES, "capture_after", session = self.session);
+            self.capture(When::After, message, call, path, Window::Tools).instrument(span).await;
         }
     }
 

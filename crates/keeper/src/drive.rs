@@ -1,14 +1,20 @@
 //! Sessions that this keeper drives: at most one agent each, started when it is needed and ended when it is idle.
 
 mod agent;
+mod begin;
 mod driver;
+mod hearing;
 mod partial;
+mod process;
+mod taken;
 mod turn;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub(crate) use driver::{Begin, Driver};
+pub(crate) use begin::Begin;
+pub(crate) use driver::Driver;
+pub(crate) use process::Ending;
 pub(crate) use turn::{Mode, Part, Turn};
 
 /// The sessions that are driven, by their ids.

@@ -10,7 +10,9 @@ use serde_json::json;
 
 use crate::card::{Home, SessionCard, SessionHealth, SessionState};
 use crate::catalogue::{Key, Known};
-use crate::drive::Begin;
+use crate::drive::{Begin, Driver, Ending};
+use crate::frame::Frame;
+use crate::hub::Wake;
 use crate::item::MessageItem;
 use crate::keeper::{Keeper, over};
 use crate::merge::Arrival;
@@ -23,10 +25,15 @@ const MISSING: &str = "Claude Code is not installed: `npm install -g @anthropic-
 
 impl Keeper {
     /// Tells of a message that is on disk.
-    pub(crate) fn line(&self, session: &str, item: MessageItem) {
+    pub(crate) fn line(&self, session: &str, item: MessageItem, wake: Wake) {
         match self.drivers.get(session).filter(|_| item.agent_id.is_none()) {
-            Some(driver) => driver.take(self, Arrival::Disk(item)),
-            None => self.hub.publish(session, "message.upsert", item.small()),
+            Some(driver) => {
+                driver.take(self, Arrival::Disk(item), Wake::Soon);
+                if wake == Wake::Now {
+                    self.hub.wake();
+                }
+            }
+            None => self.hub.publish_with(wake, session, "message.upsert", item.small()),
         }
     }
 
@@ -36,7 +43,7 @@ impl Keeper {
     }
 
     /// Returns messages that are just being said, for somebody who has missed their beginning.
-    pub(crate) fn partials(&self, interest: &Interest) -> Vec<bytes::Bytes> {
+    pub(crate) fn partials(&self, interest: &Interest) -> Vec<Frame> {
         let partials = self.drivers.list().into_iter().filter_map(|driver| {
             let session = driver.begin().session;
             let topic = format!("session:{session}");
@@ -134,9 +141,27 @@ impl Keeper {
         self.tell(news);
     }
 
+    /// Lists the sessions that an earlier keeper was to begin, as far as nobody has begun them since.
+    pub(crate) fn recall_pending(&self) {
+        for begin in self.pending.list() {
+            if self.transcript_of(&begin.session).is_some() || !begin.cwd.is_dir() {
+                self.pending.remove(&begin.session);
+            } else if self.admits(Some(&begin.cwd)) {
+                self.recall(begin);
+            }
+        }
+    }
+
+    /// Lists a session that is to begin as it was meant to.
+    pub(crate) fn recall(&self, begin: Begin) {
+        self.add_pending(&begin);
+        self.drivers.get_or_begin(&begin.session.clone(), || Driver::new(begin));
+    }
+
     /// Gives up a session that never began.
     pub(crate) fn drop_pending(&self, session: &str) {
         self.drivers.remove(session);
+        self.pending.remove(session);
         let key = Key { home: Home::Native, id: session.to_owned() };
         let news = self.catalogue_mut().remove(&key);
         self.tell(news);
@@ -172,9 +197,9 @@ impl Keeper {
 
     /// Ends everything that was begun.
     pub(crate) async fn finish(self: &Arc<Self>) {
-        for driver in self.drivers.list() {
-            driver.end(self).await;
-        }
+        let drivers = self.drivers.list();
+        let all = drivers.iter().map(|driver| driver.end(self, Ending::ForGood));
+        futures_util::future::join_all(all).await;
     }
 
     /// Remembers what a look at the whole of a session found.

@@ -12,6 +12,7 @@ use crate::card::Home;
 use crate::catalogue::Key;
 use crate::counting::Counting;
 use crate::error::Result;
+use crate::hub::Wake;
 use crate::item::MessageItem;
 use crate::keeper::Keeper;
 
@@ -75,7 +76,7 @@ struct Lines {
 
 impl Lines {
     fn take(&mut self, change: Change) {
-        let Change { path, event } = change;
+        let Change { path, event, more } = change;
         let Some((session, agent)) = owner(&path) else { return };
         let transcript = if agent.is_some() { transcript_of(&path) } else { Some(path.clone()) };
         let Some(transcript) = transcript else { return };
@@ -83,6 +84,8 @@ impl Lines {
             self.trusted.remove(&path);
         }
         match event {
+            // A notice may be late: what is there again, or was put back, is not gone.
+            Event::Removed if self.keeper.open_native(&path).is_ok() => self.soon(transcript),
             Event::Removed if agent.is_none() => {
                 // One that is being driven will be there again.
                 if let Some(driver) = self.keeper.drivers.get(&session).filter(|driver| driver.is_busy()) {
@@ -98,11 +101,19 @@ impl Lines {
                 if !self.is_trusted(&path) || !self.is_shown(&transcript) {
                     return;
                 }
-                if let Some(mut item) = MessageItem::of_line(&raw, span) {
-                    item.agent_id = agent.or(item.agent_id);
-                    self.keeper.line(&session, item);
+                let wake = if more { Wake::Soon } else { Wake::Now };
+                match MessageItem::of_line(&raw, span) {
+                    Some(mut item) => {
+                        item.agent_id = agent.or(item.agent_id);
+                        self.keeper.line(&session, item, wake);
+                    }
+                    // The ones before it wait to be heard of.
+                    None if !more => self.keeper.hub.wake(),
+                    None => {}
                 }
-                self.soon(transcript);
+                if !more {
+                    self.soon(transcript);
+                }
             }
         }
     }

@@ -12,7 +12,9 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
+use tracing::{Instrument as _, field};
 
+use crate::TRACES;
 use crate::defect::Defect;
 use crate::keeper::Keeper;
 use crate::peer::Peer;
@@ -66,7 +68,11 @@ pub(crate) async fn gate(State(keeper): State<Arc<Keeper>>, mut request: Request
     let mut response = match pass(&keeper, &request, &peer) {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            let (method, path) = (request.method().as_str(), request.uri().path());
+            let span = tracing::info_span!(target: TRACES, "request", method, path, status = field::Empty);
+            let response = next.run(request).instrument(span.clone()).await;
+            span.record("status", response.status().as_u16());
+            response
         }
         Err(problem) => {
             keeper.metrics.refused.add(1);

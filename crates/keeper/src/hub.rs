@@ -6,12 +6,12 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::defect::Defect;
+use crate::frame::{Draft, Frame};
 use crate::metrics::Metrics;
 use crate::topic::{Interest, Subject};
 
@@ -20,6 +20,16 @@ const EVENTS: usize = 16_384;
 const BYTES: usize = 32 << 20;
 /// How many events are kept that are of the moment only.
 const EPHEMERAL: usize = 2_048;
+
+/// How many events that come at once are told at once.
+const TOGETHER: u64 = 64;
+
+/// Whether those who wait are to hear of an event now, or with the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wake {
+    Now,
+    Soon,
+}
 
 /// The ring.
 #[derive(Debug)]
@@ -51,8 +61,7 @@ pub(crate) struct Event {
     /// Its number among those that can be asked for again; 0 for others.
     pub(crate) seq: u64,
     pub(crate) subject: Subject,
-    /// The whole frame as JSON.
-    pub(crate) frame: Bytes,
+    pub(crate) frame: Frame,
 }
 
 /// How far somebody has come.
@@ -63,23 +72,9 @@ pub(crate) struct Cursor(pub(crate) u64);
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// Frames, perhaps none.
-    Frames(Vec<Bytes>),
+    Frames(Vec<Frame>),
     /// Some are no longer here.
     Gap,
-}
-
-/// A frame as it goes over the wire.
-#[derive(Serialize)]
-struct Wire<'a, T> {
-    v: u8,
-    epoch: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seq: Option<u64>,
-    ts: Timestamp,
-    topic: &'a str,
-    #[serde(rename = "type")]
-    kind: &'a str,
-    data: T,
 }
 
 impl Hub {
@@ -129,40 +124,49 @@ impl Hub {
 
     /// Publishes an event that can be asked for again.
     pub(crate) fn publish(&self, session: &str, kind: &'static str, data: impl Serialize) {
-        self.put(session, kind, data, true);
+        let index = self.put(session, kind, data, true);
+        self.moved.send_replace(index);
     }
 
     /// Publishes an event of the moment.
     pub(crate) fn whisper(&self, session: &str, kind: &'static str, data: impl Serialize) {
-        self.put(session, kind, data, false);
+        let index = self.put(session, kind, data, false);
+        self.moved.send_replace(index);
     }
 
-    fn put(&self, session: &str, kind: &'static str, data: impl Serialize, is_numbered: bool) {
+    /// Publishes one of many events that come at once. Waking everybody for each of them would take longer than telling
+    /// them; whoever publishes the last one with [`publish`](Self::publish) or [`Wake::Now`] wakes them for all.
+    pub(crate) fn publish_with(&self, wake: Wake, session: &str, kind: &'static str, data: impl Serialize) {
+        let index = self.put(session, kind, data, true);
+        if wake == Wake::Now || index.is_multiple_of(TOGETHER) {
+            self.moved.send_replace(index);
+        }
+    }
+
+    /// Wakes everybody who waits.
+    pub(crate) fn wake(&self) {
+        let index = self.ring().index;
+        self.moved.send_replace(index);
+    }
+
+    /// Returns the event's place.
+    fn put(&self, session: &str, kind: &'static str, data: impl Serialize, is_numbered: bool) -> u64 {
         // Most of the work is done before anybody has to wait for the ring.
-        let data = serde_json::value::to_raw_value(&data).unwrap_or_default();
-        let (subject, ts) = (Subject::new(session, kind), Timestamp::now());
+        let subject = Subject::new(session, kind);
+        let draft = Draft::new(subject.topic(), kind, data);
         let mut ring = self.ring();
         ring.index += 1;
         ring.seq += u64::from(is_numbered);
         let (index, seq) = (ring.index, ring.seq);
-        let wire = Wire {
-            v: 1,
-            epoch: &self.epoch,
-            seq: is_numbered.then_some(seq),
-            ts,
-            topic: subject.topic(),
-            kind,
-            data,
-        };
-        let frame = Bytes::from(serde_json::to_vec(&wire).unwrap_or_default());
+        let frame = draft.number(&self.epoch, is_numbered.then_some(seq));
         let event = Event { index, seq: if is_numbered { seq } else { 0 }, subject, frame };
         ring.push(event);
         drop(ring);
         self.metrics.events.add(1);
-        self.moved.send_replace(index);
+        index
     }
 
-    /// Takes what there is for somebody, up to about so many bytes, and moves their cursor on.
+    /// Takes what there is for somebody, up to about so many bytes, and moves their cursor on. Who got less has got all.
     pub(crate) fn take(&self, cursor: &mut Cursor, interest: &Interest, bytes: usize) -> Taken {
         let ring = self.ring();
         if ring.forgotten > cursor.0 && !Defect::SkipTheGap.is_on() {
@@ -194,14 +198,14 @@ impl Hub {
     }
 
     /// Returns a frame that is no event: an answer to one client.
-    pub(crate) fn word(&self, kind: &str, mut data: serde_json::Value) -> Bytes {
+    pub(crate) fn word(&self, kind: &str, mut data: serde_json::Value) -> Frame {
         if let Some(members) = data.as_object_mut() {
             members.insert("v".into(), 1.into());
             members.insert("type".into(), kind.into());
             members.insert("epoch".into(), (*self.epoch).into());
             members.insert("ts".into(), Timestamp::now().to_string().into());
         }
-        Bytes::from(data.to_string())
+        Frame::text(&data.to_string())
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
@@ -251,7 +255,9 @@ mod tests {
 
     fn seqs(taken: Taken) -> Vec<Option<u64>> {
         let Taken::Frames(frames) = taken else { panic!("a gap") };
-        let seq = |frame: &Bytes| serde_json::from_slice::<serde_json::Value>(frame).unwrap()["seq"].as_u64();
+        let seq = |frame: &Frame| {
+            serde_json::from_slice::<serde_json::Value>(frame.json()).unwrap()["seq"].as_u64()
+        };
         frames.iter().map(seq).collect()
     }
 

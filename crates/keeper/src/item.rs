@@ -45,8 +45,6 @@ pub struct MessageItem {
 #[serde(default, rename_all = "camelCase")]
 struct Links {
     parent_uuid: Option<String>,
-    parent_tool_use_id: Option<String>,
-    agent_id: Option<String>,
     message: Option<Body>,
 }
 
@@ -66,19 +64,18 @@ impl MessageItem {
     /// Reads an entry of a transcript.
     pub(crate) fn of_entry(entry: &Entry<'_>) -> Self {
         let view = entry.view();
-        let links: Links = serde_json::from_slice(entry.raw()).unwrap_or_default();
         let text = |text: Option<std::borrow::Cow<'_, str>>| text.map(std::borrow::Cow::into_owned);
         Self {
             uuid: text(view.uuid),
-            parent_uuid: links.parent_uuid,
-            message_id: links.message.and_then(|message| message.id),
+            parent_uuid: text(view.parent_uuid),
+            message_id: text(view.message_id),
             role: entry.role().to_string(),
             kind: kind(entry).into(),
             content: view.content.map(|content| content.into_owned()),
             omitted: None,
             timestamp: text(view.timestamp),
             model: text(view.model),
-            agent_id: links.agent_id,
+            agent_id: text(view.agent_id),
             offset: Some(entry.span().offset),
             provisional: false,
         }
@@ -131,10 +128,9 @@ impl MessageItem {
             kind: String,
             uuid: Option<String>,
             #[serde(borrow)]
-            message: Option<&'a RawValue>,
+            message: Option<Said<'a>>,
             timestamp: Option<String>,
-            #[serde(default, rename = "isReplay")]
-            _is_replay: bool,
+            parent_tool_use_id: Option<&'a RawValue>,
         }
         #[derive(Deserialize)]
         struct Said<'a> {
@@ -143,30 +139,31 @@ impl MessageItem {
             #[serde(borrow)]
             content: Option<&'a RawValue>,
         }
-        let frame_read: Frame<'_> = serde_json::from_slice(frame).ok()?;
-        if !matches!(&*frame_read.kind, "user" | "assistant") {
+        let frame: Frame<'_> = serde_json::from_slice(frame).ok()?;
+        // What a subagent says is told by its own transcript, under that subagent's id.
+        let is_own = frame.parent_tool_use_id.is_none_or(|id| id.get() == "null");
+        if !is_own || !matches!(&*frame.kind, "user" | "assistant") {
             return None;
         }
-        let links: Links = serde_json::from_slice(frame).unwrap_or_default();
-        let said: Said<'_> = serde_json::from_str(frame_read.message?.get()).ok()?;
+        let said = frame.message?;
         let content = said.content?;
         let is_result = content.get().contains("\"tool_result\"") && content.get().starts_with('[');
-        let kind = match (&*frame_read.kind, is_result) {
+        let kind = match (&*frame.kind, is_result) {
             ("user", true) => "tool_result",
             ("user", false) => "prompt",
             _ => "reply",
         };
         Some(Self {
-            uuid: frame_read.uuid,
+            uuid: frame.uuid,
             parent_uuid: None,
             message_id: said.id,
-            role: frame_read.kind,
+            role: frame.kind,
             kind: kind.into(),
             content: Some(content.to_owned()),
             omitted: None,
-            timestamp: frame_read.timestamp,
+            timestamp: frame.timestamp,
             model: said.model,
-            agent_id: links.agent_id.or(links.parent_tool_use_id),
+            agent_id: None,
             offset: None,
             provisional: true,
         })
@@ -182,7 +179,9 @@ impl MessageItem {
 
     /// Returns whether two say the same.
     pub(crate) fn says_the_same(&self, other: &Self) -> bool {
-        let content = |item: &Self| item.content.as_ref().map(|content| content.get().to_owned());
+        fn content(item: &MessageItem) -> Option<&str> {
+            item.content.as_deref().map(RawValue::get)
+        }
         self.role == other.role && content(self) == content(other) && self.omitted == other.omitted
     }
 }

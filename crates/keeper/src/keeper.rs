@@ -23,6 +23,7 @@ use crate::failures::Failures;
 use crate::hosts::Hosts;
 use crate::hub::Hub;
 use crate::metrics::Metrics;
+use crate::pending::Pending;
 use crate::roots::Roots;
 use crate::settings::Settings;
 
@@ -52,6 +53,7 @@ pub(crate) struct Keeper {
     pub(crate) ending: watch::Sender<bool>,
     pub(crate) drivers: Drivers,
     pub(crate) attention: Attentions,
+    pub(crate) pending: Pending,
     /// Sessions that somebody decided to drive though another program does.
     taken_over: Mutex<HashSet<String>>,
     /// Sessions that were begun, by the key of whoever asked: the same key twice is one session.
@@ -101,6 +103,7 @@ impl Keeper {
             ending: watch::Sender::new(false),
             drivers: Drivers::default(),
             attention,
+            pending: Pending::open(home)?,
             taken_over: Mutex::default(),
             begun: Mutex::default(),
             agent_version: tokio::sync::OnceCell::new(),
@@ -180,6 +183,7 @@ impl Keeper {
         };
         let session = looked.ok().filter(|session| self.admits(session.cwd.as_deref()))?;
         let session = self.without_us(session);
+        self.pending.remove(&session.session_id);
         Some(self.catalogue_mut().put(Known::native(session)).into_iter().collect())
     }
 

@@ -5,6 +5,9 @@
 //! switch that turns authentication off. Nothing here prints, reads the environment, or touches credentials.
 #![warn(missing_docs)]
 
+/// The target of spans that say how long things took: requests, turns, captures. Whoever wants them subscribes to it.
+pub const TRACES: &str = "rethread_keeper_traces";
+
 mod attention;
 mod audit;
 mod capture;
@@ -20,7 +23,9 @@ mod driving;
 mod error;
 mod extract;
 mod failures;
+mod folders;
 mod follow;
+mod frame;
 mod gate;
 mod hosts;
 mod hub;
@@ -31,6 +36,7 @@ mod metrics;
 mod open_files;
 mod page;
 mod peer;
+mod pending;
 mod position;
 mod private_file;
 mod problem;

@@ -1,6 +1,9 @@
 //! Which directories' sessions may be seen.
 
+use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
 
 use crate::error::{Error, Result};
 
@@ -20,6 +23,21 @@ impl Roots {
     pub(crate) fn admit(&self, cwd: Option<&Path>) -> bool {
         self.0.is_empty()
             || cwd.and_then(canonical).is_some_and(|cwd| self.0.iter().any(|root| cwd.starts_with(root)))
+    }
+
+    /// Opens a directory that may be seen: its canonical path, and a handle that no link leads away from.
+    pub(crate) fn open(&self, path: &Path) -> Option<(PathBuf, OwnedFd)> {
+        let path = path.canonicalize().ok().filter(|_| path.is_absolute())?;
+        let everything = [PathBuf::from("/")];
+        let roots = if self.0.is_empty() { &everything[..] } else { &self.0 };
+        let root = roots.iter().find(|root| path.starts_with(root))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut folder = rustix::fs::open(root, flags, Mode::empty()).ok()?;
+        // One by one: a link that somebody puts in place of a folder meanwhile is not followed.
+        for part in path.strip_prefix(root).ok()?.components() {
+            folder = rustix::fs::openat(&folder, part.as_os_str(), flags, Mode::empty()).ok()?;
+        }
+        Some((path, folder))
     }
 
     pub(crate) fn list(&self) -> &[PathBuf] {
@@ -61,6 +79,15 @@ mod tests {
             ["workshop", "secret", "work/link", "work/link/gone", "work/gone/../../secret", "work/../secret"]
         {
             assert!(!roots.admit(Some(&at(outside))), "{outside}");
+        }
+        for (path, is_open) in [
+            ("work/api", true),
+            ("door/api", true),
+            ("work/link", false),
+            ("secret", false),
+            ("work/gone", false),
+        ] {
+            assert_eq!(roots.open(&at(path)).is_some(), is_open, "{path}");
         }
         assert!(!roots.admit(None) && !roots.admit(Some(Path::new("work"))) && Roots::default().admit(None));
     }

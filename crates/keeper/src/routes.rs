@@ -4,12 +4,18 @@ mod about;
 mod attention;
 mod auth;
 mod checkpoints;
+mod diff;
+mod directories;
 mod drive;
 mod events;
 mod messages;
+mod problems;
 mod projects;
 mod search;
 mod sessions;
+mod subagents;
+mod transcript;
+mod tree;
 
 use std::sync::Arc;
 
@@ -63,14 +69,15 @@ fn table() -> OpenApiRouter<Arc<Keeper>> {
         .routes(routes!(auth::logout))
         .routes(routes!(auth::boot))
         .routes(routes!(projects::projects))
+        .routes(routes!(directories::directories))
         .routes(routes!(sessions::list, drive::create))
         .routes(routes!(sessions::get, sessions::patch, sessions::delete))
         .routes(routes!(sessions::restore))
         .routes(routes!(messages::messages))
-        .routes(routes!(messages::raw))
-        .routes(routes!(messages::tree))
-        .routes(routes!(messages::subagents))
-        .routes(routes!(messages::problems))
+        .routes(routes!(transcript::raw))
+        .routes(routes!(tree::tree))
+        .routes(routes!(subagents::subagents))
+        .routes(routes!(problems::problems))
         .routes(routes!(drive::turns))
         .routes(routes!(drive::queue))
         .routes(routes!(drive::unqueue))
@@ -78,6 +85,7 @@ fn table() -> OpenApiRouter<Arc<Keeper>> {
         .routes(routes!(drive::fork))
         .routes(routes!(drive::lease))
         .routes(routes!(checkpoints::list))
+        .routes(routes!(diff::diff))
         .routes(routes!(checkpoints::rewind))
         .routes(routes!(checkpoints::undo))
         .routes(routes!(attention::list))

@@ -64,6 +64,7 @@ impl Running {
         let unix = unix(&socket(&home))?;
         let keeper = Arc::new(Keeper::new(settings, address)?);
         let follower = Follower::start(&keeper)?;
+        keeper.recall_pending();
         keeper.list_stored().await?;
         let path = home.join("address");
         let note = format!("http://localhost:{}\n", address.port());

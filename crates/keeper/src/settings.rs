@@ -27,6 +27,8 @@ pub struct Settings {
     pub trash: PathBuf,
     /// Sessions of other directories are not shown; all are if this is empty.
     pub allowed_roots: Vec<PathBuf>,
+    /// Where a person begins to look for a directory when every one is allowed.
+    pub start: PathBuf,
     /// Names by which this keeper may be called, beside those of the loopback.
     pub allowed_hosts: Vec<String>,
     /// How sessions are driven; they are only read if it is not known.
@@ -37,6 +39,8 @@ pub struct Settings {
     pub demo: bool,
     /// How long an agent that nobody asks anything is kept.
     pub idle: Duration,
+    /// How long a client of the stream may take to read what was sent to it.
+    pub patience: Duration,
     /// How often a client of the stream that hears nothing else hears that the keeper lives.
     pub heartbeat: Duration,
 }
@@ -71,11 +75,13 @@ impl Settings {
             cache: home.join("cache"),
             trash: home.join("native-trash"),
             allowed_roots: Vec::new(),
+            start: PathBuf::from("/"),
             allowed_hosts: Vec::new(),
             agent: None,
             bypass: Bypass::Refused,
             demo: false,
             idle: Duration::from_secs(5 * 60),
+            patience: Duration::from_secs(30),
             heartbeat: Duration::from_secs(15),
             home,
         }

@@ -1,5 +1,6 @@
 //! One client of the stream: what it wants to know, and how far it has come.
 
+use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,13 +13,14 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::json;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::frame::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 
+use crate::frame::Frame;
 use crate::hub::{Cursor, Taken};
 use crate::keeper::{Keeper, over};
 use crate::problem::Problem;
@@ -26,10 +28,10 @@ use crate::topic::Interest;
 
 /// A client that says nothing for so many heartbeats, not even to a ping, is gone.
 const SILENCE: u32 = 4;
-/// How long a client may take to read what was sent.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// How much is taken from the ring at once.
 const BATCH: usize = 128 << 10;
+/// How many frames one call writes at most.
+const AT_ONCE: usize = 64;
 /// The largest frame that a client may send, and how many topics it may have.
 const FRAME: usize = 64 << 10;
 const TOPICS: usize = 1024;
@@ -78,11 +80,8 @@ pub(crate) fn upgrade(keeper: Arc<Keeper>, mut request: Request) -> Result<Respo
     tokio::spawn(async move {
         match upgrade.await {
             Ok(upgraded) => {
-                let config = WebSocketConfig::default()
-                    .max_message_size(Some(FRAME))
-                    .max_frame_size(Some(FRAME))
-                    .write_buffer_size(BATCH)
-                    .max_write_buffer_size(16 * BATCH);
+                let config =
+                    WebSocketConfig::default().max_message_size(Some(FRAME)).max_frame_size(Some(FRAME));
                 let io = TokioIo::new(upgraded);
                 let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
                 Client::new(keeper, socket).run().await;
@@ -129,9 +128,10 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
     async fn run(mut self) {
         let keeper = Arc::clone(&self.keeper);
         let _counted = keeper.metrics.clients.one();
-        let end = self.converse().await;
-        if let Err(End::TooSlow) = end {
+        if let Err(End::TooSlow) = self.converse().await {
+            // A frame was cut in the middle: whatever followed would make no sense.
             keeper.metrics.resyncs.add(1);
+            return;
         }
         let _ = tokio::time::timeout(Duration::from_secs(1), self.socket.close(None)).await;
     }
@@ -142,17 +142,22 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
         let mut beat = tokio::time::interval(keeper.settings.heartbeat);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         beat.tick().await;
+        let over = over(&mut ending);
+        tokio::pin!(over);
         loop {
+            // Whatever comes after this is noticed, whatever came before is taken.
             moved.mark_unchanged();
             while self.pass_on().await? {}
             tokio::select! {
-                _ = moved.changed() => {}
+                // Events come last, so that however many there are nothing else is put off.
+                biased;
+                () = &mut over => return Err(End::Over),
                 said = self.socket.next() => match said {
                     Some(said) => self.hear(said?).await?,
                     None => return Err(End::Left),
                 },
                 _ = beat.tick() => self.beat().await?,
-                () = over(&mut ending) => return Err(End::Over),
+                _ = moved.changed() => {}
             }
         }
     }
@@ -161,7 +166,10 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
     async fn pass_on(&mut self) -> Result<bool, End> {
         match self.keeper.hub.take(&mut self.cursor, &self.interest, BATCH) {
             Taken::Frames(frames) if frames.is_empty() => Ok(false),
-            Taken::Frames(frames) => self.send(frames).await.map(|()| true),
+            Taken::Frames(frames) => {
+                let is_full = frames.iter().map(Frame::len).sum::<usize>() >= BATCH;
+                self.send(frames).await.map(|()| is_full)
+            }
             Taken::Gap => {
                 // The ring went on without this client: it reads anew, and goes on from here.
                 let (cursor, seq) = self.keeper.hub.now();
@@ -173,18 +181,16 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    async fn send(&mut self, frames: Vec<Bytes>) -> Result<(), End> {
+    /// Writes frames as they are: they were made once, for everybody.
+    async fn send(&mut self, frames: Vec<Frame>) -> Result<(), End> {
         self.keeper.metrics.sent.add(frames.len() as u64);
         let socket = &mut self.socket;
         let write = async {
-            for frame in frames {
-                // Ours are JSON, and JSON is UTF-8.
-                let text = Utf8Bytes::try_from(frame).map_err(|_| End::Left)?;
-                socket.feed(Message::Text(text)).await?;
-            }
-            socket.flush().await.map_err(End::from)
+            // What the socket itself has to say, such as pongs, goes first and whole.
+            socket.flush().await?;
+            write_all(socket.get_mut(), &frames).await.map_err(|_| End::Left)
         };
-        match tokio::time::timeout(PATIENCE, write).await {
+        match tokio::time::timeout(self.keeper.settings.patience, write).await {
             Ok(written) => written,
             Err(_) => Err(End::TooSlow),
         }
@@ -269,5 +275,52 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
         frames.extend(self.keeper.partials(&fresh));
         frames.push(self.keeper.hub.word("caught_up", json!({ "topics": topics, "seq": seq })));
         self.send(frames).await
+    }
+}
+
+/// Writes frames with as few calls as the system allows.
+async fn write_all(io: &mut (impl AsyncWrite + Unpin), frames: &[Frame]) -> std::io::Result<()> {
+    let (mut at, mut within) = (0, 0);
+    while at < frames.len() {
+        let mut parts = [IoSlice::new(&[]); AT_ONCE];
+        let mut count = 0;
+        for (part, frame) in parts.iter_mut().zip(&frames[at..]) {
+            let skipped = if count == 0 { within } else { 0 };
+            *part = IoSlice::new(&frame.whole()[skipped..]);
+            count += 1;
+        }
+        let mut written = io.write_vectored(&parts[..count]).await?;
+        if written == 0 {
+            return Err(std::io::ErrorKind::WriteZero.into());
+        }
+        while at < frames.len() && written >= frames[at].len() - within {
+            written -= frames[at].len() - within;
+            (at, within) = (at + 1, 0);
+        }
+        within += written;
+    }
+    io.flush().await
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    /// A pipe that takes a few bytes at a time cuts frames everywhere.
+    #[tokio::test]
+    async fn frames_arrive_whole_and_in_order_however_little_a_socket_takes() {
+        let frames: Vec<Frame> = (0..200).map(|number| Frame::text(&"x".repeat(number))).collect();
+        let whole: Vec<u8> = frames.iter().flat_map(|frame| frame.whole().to_vec()).collect();
+        for room in [1, 2, 3, 7, 64, 1000, 1 << 20] {
+            let (mut ours, mut theirs) = tokio::io::duplex(room);
+            let all = frames.clone();
+            let writing = tokio::spawn(async move { write_all(&mut ours, &all).await });
+            let mut read = Vec::new();
+            theirs.read_to_end(&mut read).await.unwrap();
+            writing.await.unwrap().unwrap();
+            assert!(read == whole, "{room}");
+        }
     }
 }

@@ -1,7 +1,5 @@
 //! What an event is about, and who wants to know.
 
-use std::collections::HashSet;
-
 /// What an event is about: a session, and whether lists show it.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
@@ -24,7 +22,8 @@ impl Subject {
 /// What somebody wants to know of: `session:ID`, `sessions` (what lists show, of all of them), `all`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Interest {
-    topics: HashSet<Box<str>>,
+    /// In order. Most want one, and comparing is quicker than hashing.
+    topics: Vec<Box<str>>,
     sessions: bool,
     all: bool,
 }
@@ -42,7 +41,11 @@ impl Interest {
         match topic {
             "all" => self.all = true,
             "sessions" => self.sessions = true,
-            topic => drop(self.topics.insert(topic.into())),
+            topic => {
+                if let Err(at) = self.find(topic) {
+                    self.topics.insert(at, topic.into());
+                }
+            }
         }
     }
 
@@ -50,8 +53,16 @@ impl Interest {
         match topic {
             "all" => self.all = false,
             "sessions" => self.sessions = false,
-            topic => drop(self.topics.remove(topic)),
+            topic => {
+                if let Ok(at) = self.find(topic) {
+                    self.topics.remove(at);
+                }
+            }
         }
+    }
+
+    fn find(&self, topic: &str) -> Result<usize, usize> {
+        self.topics.binary_search_by(|own| (**own).cmp(topic))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -59,12 +70,12 @@ impl Interest {
     }
 
     pub(crate) fn wants(&self, subject: &Subject) -> bool {
-        self.all || self.sessions && subject.is_overview || self.topics.contains(subject.topic())
+        self.all || self.sessions && subject.is_overview || self.find(subject.topic()).is_ok()
     }
 
     /// Returns whether a topic is wanted for what conversations are about.
     pub(crate) fn has(&self, topic: &str) -> bool {
-        self.all || self.topics.contains(topic)
+        self.all || self.find(topic).is_ok()
     }
 
     /// Returns whether a text can name a topic.

@@ -175,7 +175,7 @@ fn a_tool_runs_when_it_is_allowed_and_not_when_it_is_denied() {
         (&request["shown"]["tool_name"], &request["shown"]["session_id"]),
         (&json!("Write"), &json!(id))
     );
-    assert_eq!(state(&kept, &id), "waiting");
+    until_state(&kept, &id, "waiting");
     // A forged one, and one of something else.
     let forged = json!({ "decision": "allow", "shown_digest": "0".repeat(64) });
     let answer =
@@ -207,8 +207,9 @@ fn a_tool_runs_when_it_is_allowed_and_not_when_it_is_denied() {
 fn prompts_wait_for_their_turn_and_the_same_one_twice_is_one() {
     let Some(desk) = Desk::new() else { return };
     let kept = desk.keeper();
-    let slow = Prompt::new("First.").reply(Reply::text("One.").after_milliseconds(1500));
-    let id = create(&kept, &desk, &slow);
+    // It thinks until everything else was said.
+    let gate = desk.home.path().join("gate");
+    let id = create(&kept, &desk, &Prompt::new("First.").reply(Reply::text("One.").once(&gate)));
     until_state(&kept, &id, "running");
     let busy = json!({ "client_message_id": new_id(), "parts": [{ "type": "text", "text": "x" }] });
     let answer = kept.post(&format!("/sessions/{id}/turns"), busy);
@@ -221,6 +222,7 @@ fn prompts_wait_for_their_turn_and_the_same_one_twice_is_one() {
     turn(&kept, &id, &Prompt::new("continue").says("Three."), "queue");
     assert_eq!(kept.get(&format!("/sessions/{id}/queue")).good()["items"].as_array().unwrap().len(), 3);
     assert_eq!(kept.delete(&format!("/sessions/{id}/queue/{third}")).status, 204);
+    fs::write(&gate, "").unwrap();
     kept.until("all were answered", || {
         let all = kept.get(&format!("/sessions/{id}/messages")).good().to_string();
         (all.contains("Three.") && state(&kept, &id) == "idle").then_some(())
@@ -377,6 +379,11 @@ fn writes_edits_and_shell_changes_are_taken_back_and_forth() {
     assert!(fs::read_to_string(at("kept.txt")).unwrap().contains("gone"));
     let checkpoints = kept.get(&format!("/sessions/{id}/checkpoints")).good();
     assert!(!checkpoints["items"].as_array().unwrap().is_empty());
+    let diff = kept.get(&format!("/sessions/{id}/diff?turn={message}")).good();
+    let changed: Vec<&str> =
+        diff["items"].as_array().unwrap().iter().map(|item| item["path"].as_str().unwrap()).collect();
+    assert_eq!(changed, ["edited.txt", "kept.txt", "shell.txt", "written.txt"], "{diff}");
+    assert!(diff["items"][0]["diff"].as_str().unwrap().ends_with("-two\n+2\n"), "{diff}");
     let rewind = |body: Value| kept.post(&format!("/sessions/{id}/rewind"), body);
     let plan = rewind(json!({ "to": message, "dry_run": true })).good();
     assert_eq!(plan["result"]["canRewind"], true, "{plan}");
@@ -390,6 +397,76 @@ fn writes_edits_and_shell_changes_are_taken_back_and_forth() {
     kept.post(undo, json!({})).good();
     assert_eq!(fs::read_to_string(at("shell.txt")).unwrap(), "by the shell\n");
     assert_eq!(rewind(json!({ "to": "nowhere", "dry_run": true })).status, 404);
+}
+
+#[test]
+fn a_rewind_forks_the_conversation_before_the_same_message() {
+    let Some(desk) = Desk::new() else { return };
+    let kept = desk.keeper();
+    let file = desk.project().join("greeting.txt");
+    fs::write(&file, "hello\n").unwrap();
+    let id = create(&kept, &desk, &Prompt::new("Remember 7.").says("Seven."));
+    until_state(&kept, &id, "idle");
+    let input = json!({ "command": "echo goodbye > greeting.txt", "description": "change it" });
+    let (message, _) =
+        turn(&kept, &id, &Prompt::new("Change it.").calls("Bash", input).says("Changed."), "start");
+    decide(&kept, &wait_for_request(&kept), "allow").good();
+    kept.until("all of it is on disk", || {
+        let texts = texts_or_none(&kept, &id)?;
+        (texts.iter().any(|text| text.contains("Changed.")) && state(&kept, &id) == "idle").then_some(())
+    });
+    assert_eq!(fs::read_to_string(&file).unwrap(), "goodbye\n");
+    let rewind = |body: Value| kept.post(&format!("/sessions/{id}/rewind"), body).good();
+    let plan = rewind(json!({ "to": message, "dry_run": true }));
+    let done = rewind(json!({ "to": message, "expect_digest": plan["digest"], "fork": true }));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "hello\n");
+    // Files and words go together: the fork knows nothing of the change, and goes on.
+    let fork = done["fork"].as_str().unwrap().to_owned();
+    let said = texts(&kept, &fork).join(" ");
+    assert!(said.contains("Seven.") && !said.contains("Changed."), "{said}");
+    assert!(texts(&kept, &id).join(" ").contains("Changed."), "the old conversation is as it was");
+    let before = desk.home.api().requests().len();
+    turn(&kept, &fork, &Prompt::new("Which number?").says("It was 7."), "start");
+    desk.home.api().wait_for(before + 1);
+    let sent = desk.home.api().requests()[before].body["messages"].to_string();
+    assert!(sent.contains("Remember 7.") && !sent.contains("Changed."), "{sent}");
+    until_state(&kept, &fork, "idle");
+    // The first message changed nothing: what came after it is taken back. It has nothing before it to fork after.
+    fs::write(&file, "goodbye\n").unwrap();
+    let first = kept.get(&format!("/sessions/{id}/messages")).good()["items"][0]["uuid"].clone();
+    let plan = rewind(json!({ "to": first, "dry_run": true, "force": ["greeting.txt"] }));
+    assert_eq!(plan["steps"][0]["path"], "greeting.txt", "{plan}");
+    let body =
+        json!({ "to": first, "expect_digest": plan["digest"], "force": ["greeting.txt"], "fork": true });
+    let refused = kept.post(&format!("/sessions/{id}/rewind"), body);
+    assert_eq!((refused.status, refused.json()["code"].as_str()), (409, Some("nothing-before")));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "goodbye\n", "nothing was touched");
+}
+
+#[test]
+fn a_request_that_waits_when_the_keeper_is_ended_is_withdrawn_and_allows_nothing() {
+    let Some(desk) = Desk::new() else { return };
+    let mut kept = desk.keeper();
+    let file = desk.project().join("never.txt");
+    let write = || {
+        let input = json!({ "file_path": file, "content": "written" });
+        Prompt::new("Write it.").calls("Write", input).says("Done.")
+    };
+    let id = create(&kept, &desk, &write());
+    let request = wait_for_request(&kept);
+    kept.end();
+    assert!(live_pid(&desk, &id).is_none(), "the agent has ended");
+    assert!(!file.try_exists().unwrap());
+    let kept = desk.keeper();
+    assert_eq!(pending(&kept).len(), 0);
+    let all = kept.get("/attention").good()["items"].as_array().unwrap().clone();
+    assert_eq!((all.len(), &all[0]["state"]), (1, &json!("withdrawn")));
+    assert_eq!(decide(&kept, &request, "allow").status, 409);
+    // The session goes on, and asks anew.
+    turn(&kept, &id, &write(), "start");
+    decide(&kept, &wait_for_request(&kept), "allow").good();
+    until_state(&kept, &id, "idle");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "written");
 }
 
 #[test]

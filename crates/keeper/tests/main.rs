@@ -2,6 +2,7 @@
 
 mod defects;
 mod driving;
+mod files;
 mod fire;
 mod kit;
 mod page;

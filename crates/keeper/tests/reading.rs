@@ -253,6 +253,58 @@ fn a_keeper_without_claude_code_and_without_sessions_says_what_is_missing() {
 }
 
 #[test]
+fn without_claude_code_everything_is_read_and_sending_says_what_to_install() {
+    let home = Home::new();
+    let id = session();
+    home.conversation(&id, "/tmp", 2);
+    let kept = home.keeper();
+    assert_eq!(uuids(&kept.get(&format!("/sessions/{id}/messages")).good()).len(), 2);
+    let prompt = json!({ "client_message_id": uuid(&id, 9), "parts": [{ "type": "text", "text": "x" }] });
+    for refused in [
+        kept.post("/sessions", json!({ "cwd": "/tmp" })),
+        kept.post(&format!("/sessions/{id}/turns"), prompt),
+    ] {
+        assert_eq!((refused.status, refused.json()["code"].as_str()), (503, Some("no-agent")));
+        assert!(refused.json()["hint"].as_str().unwrap().contains("npm install"), "{refused:?}");
+    }
+}
+
+/// Claudekeeper's faults 1 and 6: new sessions had no id, and the name and mode given to them were lost.
+#[test]
+fn a_session_that_has_not_begun_has_its_id_and_outlives_the_keeper() {
+    let home = Home::new();
+    let begin = || {
+        let mut settings = home.settings();
+        settings.agent =
+            Some(rethread_keeper::Agent { program: "/bin/false".into(), environment: Vec::new() });
+        crate::kit::Kept::start(settings)
+    };
+    let mut kept = begin();
+    let new = json!({ "cwd": home.path(), "name": "Later", "model": "m" });
+    let id = kept.post("/sessions", new).good()["session_id"].as_str().unwrap().to_owned();
+    kept.patch(&format!("/sessions/{id}"), json!({ "name": "Much later" })).good();
+    kept.end();
+    let kept = begin();
+    let card = kept.get(&format!("/sessions/{id}")).good();
+    assert_eq!(
+        (&card["state"], &card["name"], &card["model"]),
+        (&json!("pending"), &json!("Much later"), &json!("m"))
+    );
+    assert_eq!(card["cwd"], home.path().canonicalize().unwrap().to_str().unwrap());
+    // It can be deleted, and that can be taken back.
+    let deleted = kept.delete(&format!("/sessions/{id}")).good();
+    assert_eq!(kept.get(&format!("/sessions/{id}")).status, 404);
+    let undo = deleted["undo"].as_str().unwrap().strip_prefix("/api/v1").unwrap();
+    assert_eq!(kept.post(undo, json!({})).good()["name"], "Much later");
+    // Once it has a transcript, that is what counts.
+    home.conversation(&id, home.path().to_str().unwrap(), 2);
+    kept.until("it has begun", || {
+        (kept.get(&format!("/sessions/{id}")).good()["state"] == "idle").then_some(())
+    });
+    assert_eq!(fs::read_to_string(kept.home.join("pending.json")).unwrap(), "{}");
+}
+
+#[test]
 fn a_text_is_found_in_every_conversation_with_its_place() {
     let home = Home::new();
     let (one, other) = (session(), session());

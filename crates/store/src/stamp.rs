@@ -8,7 +8,7 @@
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;
 
 use crate::backend::Position;
@@ -136,6 +136,13 @@ impl Line {
     pub fn parse(bytes: Bytes) -> Result<Self, Flaw> {
         let (stamp, body_end) = parse_stamp(&bytes)?;
         Ok(Self::of(Form::Whole(bytes), stamp, body_end))
+    }
+
+    /// Reads a stored line back where it lies, so that its body need not be copied later. For backends that own what
+    /// they have read.
+    pub fn take(mut bytes: BytesMut) -> Result<Self, Flaw> {
+        let opened = Self::open(&mut bytes)?;
+        Ok(Self::of_opened(bytes.freeze(), opened))
     }
 
     /// Reads a stored line where it lies and closes the caller's object there, so that its body need not be copied:

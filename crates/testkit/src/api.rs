@@ -69,7 +69,8 @@ impl ScriptedApi {
 
     /// Waits until that many requests for messages were made.
     pub fn wait_for(&self, count: usize) {
-        for _ in 0..6000 {
+        // Long, for machines that have a lot to do; only a test that fails waits to its end.
+        for _ in 0..18_000 {
             if self.requests().len() >= count {
                 return;
             }
@@ -103,6 +104,11 @@ impl Shared {
         let request = Request { path: incoming.path, headers: incoming.headers, body };
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request);
         thread::sleep(Duration::from_millis(reply.wait_ms));
+        while reply.gate.as_ref().is_some_and(|file| !file.try_exists().unwrap_or(true))
+            && !self.is_over.load(Ordering::Relaxed)
+        {
+            thread::sleep(Duration::from_millis(5));
+        }
         if let Some(status) = reply.status.filter(|_| reply.concerns(&model)) {
             http::begin(connection, status, "application/json")?;
             let kind = if status == 529 { "overloaded_error" } else { "api_error" };

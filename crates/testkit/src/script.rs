@@ -1,6 +1,7 @@
 //! Prompts that carry the replies they are to be answered with, so that the API needs no state of its own.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -38,6 +39,9 @@ pub struct Reply {
     /// How long it thinks before it answers.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) wait_ms: u64,
+    /// Thinks until this file is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) gate: Option<PathBuf>,
     /// Stops in the middle of the last block until the caller leaves.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) hang: bool,
@@ -118,6 +122,11 @@ impl Reply {
     /// Takes its time before it answers.
     pub fn after_milliseconds(self, wait_ms: u64) -> Self {
         Self { wait_ms, ..self }
+    }
+
+    /// Answers once a file is there.
+    pub fn once(self, file: impl Into<PathBuf>) -> Self {
+        Self { gate: Some(file.into()), ..self }
     }
 
     /// Stops in the middle, and never comes to its end.

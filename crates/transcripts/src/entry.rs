@@ -119,6 +119,12 @@ pub struct View<'a> {
     pub timestamp: Option<Cow<'a, str>>,
     /// The model that said it.
     pub model: Option<Cow<'a, str>>,
+    /// What it follows.
+    pub parent_uuid: Option<Cow<'a, str>>,
+    /// The API message that it is a part of.
+    pub message_id: Option<Cow<'a, str>>,
+    /// The subagent that said it.
+    pub agent_id: Option<Cow<'a, str>>,
     /// What is said, as it stands: a text, or an array of blocks.
     pub content: Option<Cow<'a, RawValue>>,
 }
@@ -146,7 +152,7 @@ pub struct Typed<'a> {
 
 impl<'a> Typed<'a> {
     fn of_odd(view: View<'a>) -> Self {
-        let View { uuid, timestamp, model, content } = view;
+        let View { uuid, timestamp, model, content, .. } = view;
         let blocks = match content {
             Some(Cow::Borrowed(content)) => Block::all_of(content),
             Some(Cow::Owned(content)) => Block::all_of(&content).into_iter().map(Block::into_owned).collect(),
@@ -176,7 +182,12 @@ struct TypedBody<'a> {
 
 /// An entry as nearly all are, read in one pass.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Usual<'a> {
+    #[serde(borrow)]
+    parent_uuid: Option<Text<'a>>,
+    #[serde(borrow)]
+    agent_id: Option<Text<'a>>,
     #[serde(borrow)]
     uuid: Option<Text<'a>>,
     #[serde(borrow)]
@@ -192,6 +203,8 @@ struct Usual<'a> {
 #[derive(Deserialize)]
 struct UsualBody<'a> {
     #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
     model: Option<Text<'a>>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
@@ -201,17 +214,20 @@ impl<'a> View<'a> {
     fn of_usual(usual: Usual<'a>, link: Link) -> Self {
         let text = |text: Option<Text<'a>>| text.map(|Text(text)| text);
         let timestamp = text(usual.timestamp);
+        let (parent_uuid, agent_id) = (text(usual.parent_uuid), text(usual.agent_id));
         if link.marks.has(Marks::QUEUED)
             && let Some(queued) = usual.attachment.and_then(|it| Object::of(it.get()))
         {
             let uuid = queued.string("source_uuid").or(text(usual.uuid));
-            return Self { uuid, timestamp, model: None, content: queued.get("prompt").map(Cow::Borrowed) };
+            let content = queued.get("prompt").map(Cow::Borrowed);
+            return Self { uuid, timestamp, parent_uuid, agent_id, content, ..Self::default() };
         }
-        let (model, content) = match usual.message {
-            Some(Strict(body)) => (text(body.model), body.content),
-            None => (None, usual.content),
+        let (model, message_id, content) = match usual.message {
+            Some(Strict(body)) => (text(body.model), text(body.id), body.content),
+            None => (None, None, usual.content),
         };
-        Self { uuid: text(usual.uuid), timestamp, model, content: content.map(Cow::Borrowed) }
+        let (uuid, content) = (text(usual.uuid), content.map(Cow::Borrowed));
+        Self { uuid, timestamp, model, parent_uuid, message_id, agent_id, content }
     }
 
     fn of_odd(json: &str, link: Link) -> Option<Self> {
@@ -227,6 +243,9 @@ impl<'a> View<'a> {
             uuid: text(body.string("source_uuid").or_else(|| entry.string("uuid"))),
             timestamp: text(entry.string("timestamp")),
             model: text(body.string("model")),
+            parent_uuid: text(entry.string("parentUuid")),
+            message_id: text(entry.object("message").and_then(|message| message.string("id"))),
+            agent_id: text(entry.string("agentId")),
             content: body.get(name).map(|content| Cow::Owned(content.to_owned())),
         })
     }

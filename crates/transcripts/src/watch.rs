@@ -29,6 +29,8 @@ pub struct Change {
     pub path: PathBuf,
     /// What happened.
     pub event: Event,
+    /// More of the same file follows at once: whoever tells others may do so with the last one.
+    pub more: bool,
 }
 
 /// What happened.

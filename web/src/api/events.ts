@@ -27,6 +27,12 @@ export interface Partial {
   blocks: { kind: string; text: string }[];
 }
 
+/** A tool that still runs. */
+export interface Progress {
+  tool_use_id?: unknown;
+  elapsed_time_seconds?: unknown;
+}
+
 /** A prompt that waits for its turn. */
 export interface Queued {
   client_message_id: string;
@@ -75,6 +81,8 @@ export interface Checkpoint {
   tool_use?: string[];
   changes?: Change[];
   left_out?: unknown[];
+  /** What a rewind went back to. */
+  rewind?: { to: string };
 }
 
 /** One path of a rewind, and what happens to it. */

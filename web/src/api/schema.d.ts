@@ -106,6 +106,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/directories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The directories in which a session may begin */
+        get: operations["directories"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/doctor": {
         parameters: {
             query?: never;
@@ -288,6 +305,23 @@ export interface paths {
         };
         /** The checkpoints of a session */
         get: operations["list_checkpoints"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{id}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a turn, a tool call or a checkpoint changed */
+        get: operations["diff"];
         put?: never;
         post?: never;
         delete?: never;
@@ -671,6 +705,36 @@ export interface components {
             /** @description What to `POST` to take it out again. */
             undo: string;
         };
+        /**
+         * @description What happened to a path, in one word.
+         * @enum {string}
+         */
+        DiffAction: "created" | "changed" | "removed" | "unknown";
+        /** @description What changed. */
+        DiffPage: {
+            /** @description Why this may not be all of it, in words. */
+            incomplete: string[];
+            items: components["schemas"]["FileDiff"][];
+            /** @description The directory that all paths are relative to; null if nothing was ever captured. */
+            root?: string | null;
+        };
+        /** @description A directory. */
+        Directory: {
+            name: string;
+            path: string;
+            /** @description It is the root of a git repository or worktree. */
+            repository: boolean;
+        };
+        /** @description The directories in a directory, or those to begin with. */
+        DirectoryPage: {
+            items: components["schemas"]["Directory"][];
+            /** @description Where the next page begins; null on the last one. */
+            next?: string | null;
+            /** @description The directory that it is in, if that may be seen. */
+            parent?: string | null;
+            /** @description The directory, by the name that leads to it without links; null for those to begin with. */
+            path?: string | null;
+        };
         /** @description What is damaged or surprising. */
         Doctor: {
             agent: components["schemas"]["AgentInfo"];
@@ -692,6 +756,25 @@ export interface components {
         /** @description A code out of `rethread open`. */
         Exchange: {
             code: string;
+        };
+        /** @description What happened to one path. */
+        FileDiff: {
+            action: components["schemas"]["DiffAction"];
+            /** @description What it became. */
+            after: Record<string, never>;
+            /** @description Nobody looked right after the change: this is what was found there later. */
+            assumed: boolean;
+            /** @description What it was: kind, size, permissions, hash. */
+            before: Record<string, never>;
+            /** Format: int64 */
+            deletions?: number | null;
+            /** @description A unified diff; null for what has no lines, or too many to show. */
+            diff?: string | null;
+            /** Format: int64 */
+            insertions?: number | null;
+            path: string;
+            /** @description `named`, `window`, `outside` or `rewind`: who changed it, as far as that can be told. */
+            source: string;
         };
         /** @description What a page is the state at: every event up to it is in the page, and those after it follow. */
         Head: {
@@ -1147,14 +1230,14 @@ export type $defs = Record<string, never>;
 export interface operations {
     list_attention: {
         parameters: {
-            query?: never;
-            header?: never;
-            path: {
+            query?: {
                 /** @description Only those of this session. */
-                session: string | null;
+                session?: string;
                 /** @description Only those in this state. */
-                state: components["schemas"]["AttentionState"] | null;
+                state?: components["schemas"]["AttentionState"];
             };
+            header?: never;
+            path?: never;
             cookie?: never;
         };
         requestBody?: never;
@@ -1212,12 +1295,12 @@ export interface operations {
     };
     audit: {
         parameters: {
-            query?: never;
-            header?: never;
-            path: {
+            query?: {
                 /** @description How many at most. */
-                limit: number | null;
+                limit?: number;
             };
+            header?: never;
+            path?: never;
             cookie?: never;
         };
         requestBody?: never;
@@ -1321,6 +1404,41 @@ export interface operations {
             };
         };
     };
+    directories: {
+        parameters: {
+            query?: {
+                /** @description Where the page before ended. */
+                cursor?: string;
+                /** @description Also those whose name begins with a dot. */
+                hidden?: boolean;
+                limit?: number;
+                /** @description A directory; where to begin if it is missing. */
+                path?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DirectoryPage"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     doctor: {
         parameters: {
             query?: never;
@@ -1350,16 +1468,16 @@ export interface operations {
     };
     events: {
         parameters: {
-            query?: never;
-            header?: never;
-            path: {
+            query?: {
                 /** @description `EPOCH:SEQ` of the last answer; only what comes from now on if it is missing. */
-                after: string | null;
+                after?: string;
                 /** @description `session:ID`, `sessions`, `all`, with commas between; `sessions` is usual. */
-                topics: string | null;
+                topics?: string;
                 /** @description How many seconds to wait for something to happen. */
-                wait: number | null;
+                wait?: number;
             };
+            header?: never;
+            path?: never;
             cookie?: never;
         };
         requestBody?: never;
@@ -1522,25 +1640,25 @@ export interface operations {
     };
     search: {
         parameters: {
-            query?: never;
-            header?: never;
-            path: {
+            query: {
                 /** @description Only what was said after this time. */
-                after: string | null;
+                after?: string;
                 /** @description Only what was said before this time. */
-                before: string | null;
-                limit: number | null;
+                before?: string;
+                limit?: number;
                 /** @description Only in sessions of this repository or directory. */
-                project: string | null;
+                project?: string;
                 /** @description The text, at least two characters, whatever its case. */
                 q: string;
                 /** @description Only what this role said: `user`, `assistant`. */
-                role: string | null;
+                role?: string;
                 /** @description Only in this session, and there everything. */
-                session: string | null;
+                session?: string;
                 /** @description Only in calls of this tool. */
-                tool: string | null;
+                tool?: string;
             };
+            header?: never;
+            path?: never;
             cookie?: never;
         };
         requestBody?: never;
@@ -1565,25 +1683,25 @@ export interface operations {
     };
     list_sessions: {
         parameters: {
-            query?: never;
-            header?: never;
-            path: {
+            query?: {
                 /** @description Only archived ones, or none; none is usual. */
-                archived: boolean | null;
+                archived?: boolean;
                 /** @description Where the page before ended. */
-                cursor: string | null;
+                cursor?: string;
                 /** @description Only those of this health. */
-                health: components["schemas"]["HealthStatus"] | null;
-                home: components["schemas"]["Home"] | null;
-                limit: number | null;
+                health?: components["schemas"]["HealthStatus"];
+                home?: components["schemas"]["Home"];
+                limit?: number;
                 /** @description Only those of this repository or directory. */
-                project: string | null;
+                project?: string;
                 /** @description Only those with this text in their name, first prompt, directory or id. */
-                q: string | null;
-                sort: components["schemas"]["Sort"] | null;
+                q?: string;
+                sort?: components["schemas"]["Sort"];
                 /** @description Only those in this state. */
-                state: components["schemas"]["SessionState"] | null;
+                state?: components["schemas"]["SessionState"];
             };
+            header?: never;
+            path?: never;
             cookie?: never;
         };
         requestBody?: never;
@@ -1763,6 +1881,47 @@ export interface operations {
             };
         };
     };
+    diff: {
+        parameters: {
+            query?: {
+                /** @description A checkpoint, by itself. */
+                checkpoint?: string;
+                /** @description Only this path, relative to the session's directory, and what is in it. */
+                path?: string;
+                /** @description A checkpoint or a user message: everything since then, up to what is on disk now. */
+                since?: string;
+                /** @description A tool call. */
+                tool?: string;
+                /** @description The user message whose turn it is. */
+                turn?: string;
+            };
+            header?: never;
+            path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DiffPage"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     fork: {
         parameters: {
             query?: never;
@@ -1863,22 +2022,23 @@ export interface operations {
     };
     messages: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only what comes after this: a cursor, a message's id, its number and a colon, or the `position` of a head. */
+                after?: string;
+                /** @description The transcript of this subagent instead. */
+                agent?: string;
+                /** @description A page with this message in its middle. */
+                around?: string;
+                /** @description Only what comes before this: a cursor of another page, a message's id, or its number and a colon. */
+                before?: string;
+                /** @description The conversation that would be resumed, or every branch in the order of the file. */
+                branch?: components["schemas"]["Branch"];
+                limit?: number;
+            };
             header?: never;
             path: {
-                /** @description Only what comes after this: a cursor, a message's id, its number and a colon, or the `position` of a head. */
-                after: string | null;
-                /** @description The transcript of this subagent instead. */
-                agent: string | null;
-                /** @description A page with this message in its middle. */
-                around: string | null;
-                /** @description Only what comes before this: a cursor of another page, a message's id, or its number and a colon. */
-                before: string | null;
-                /** @description The conversation that would be resumed, or every branch in the order of the file. */
-                branch: components["schemas"]["Branch"] | null;
                 /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
                 id: string;
-                limit: number | null;
             };
             cookie?: never;
         };

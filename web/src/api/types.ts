@@ -17,3 +17,6 @@ export type SubagentPage = Schemas["SubagentPage"];
 export type Info = Schemas["Info"];
 export type Hit = Schemas["Hit"];
 export type SearchPage = Schemas["SearchPage"];
+export type DiffPage = Schemas["DiffPage"];
+export type FileDiff = Schemas["FileDiff"];
+export type DirectoryPage = Schemas["DirectoryPage"];

@@ -16,8 +16,9 @@ import { edits, languageOf } from "../thread/tool_words.ts";
 
 /** How long a question is shown before it can be answered: a key that is already down is no answer. */
 const ARMING = 500;
-/** How long "allow" is held. */
+/** How long "allow" is held, and how much of that a single frame may be. */
 const HOLD = 600;
+const LONGEST_FRAME = 100;
 
 /** A text with everything in it that nobody would see. */
 export function Exact({ text }: { text: string }) {
@@ -96,7 +97,7 @@ function What({ attention }: { attention: Attention }) {
   if (name === "ExitPlanMode") {
     return (
       <div class="plan-text prose-text">
-        <Markdown text={String(members.plan ?? "")} />
+        {members.plan ? <Markdown text={String(members.plan)} /> : <p class="quiet">It wrote no plan.</p>}
       </div>
     );
   }
@@ -191,20 +192,40 @@ function toggled(before: string | undefined, label: string, isMany: boolean): st
 }
 
 /** A button that does something only when it is held: a slip is no decision. */
-function Hold({ label, armed, act }: { label: string; armed: boolean; act: () => void }) {
+function Hold({
+  label,
+  armed,
+  isLesser = false,
+  act,
+}: {
+  label: string;
+  armed: boolean;
+  isLesser?: boolean;
+  act: () => void;
+}) {
   const [isHeld, hold] = useState(false);
-  const timer = useRef<number | undefined>(undefined);
+  const frame = useRef(0);
   const begin = () => {
-    if (!armed || timer.current !== undefined) return;
+    if (!armed || frame.current) return;
     hold(true);
-    timer.current = window.setTimeout(() => {
+    let held = 0;
+    let last = performance.now();
+    // Only what was seen counts: a page that stutters must not take a short press for a long one.
+    const count = (at: number) => {
+      held += Math.min(LONGEST_FRAME, Math.max(0, at - last));
+      last = at;
+      if (held < HOLD) {
+        frame.current = requestAnimationFrame(count);
+        return;
+      }
       end();
       act();
-    }, HOLD);
+    };
+    frame.current = requestAnimationFrame(count);
   };
   const end = () => {
-    clearTimeout(timer.current);
-    timer.current = undefined;
+    cancelAnimationFrame(frame.current);
+    frame.current = 0;
     hold(false);
   };
   useEffect(() => end, []);
@@ -212,7 +233,7 @@ function Hold({ label, armed, act }: { label: string; armed: boolean; act: () =>
   return (
     <button
       type="button"
-      class={isHeld ? "hold held" : "hold"}
+      class={`hold${isHeld ? " held" : ""}${isLesser ? " lesser" : ""}`}
       disabled={!armed}
       onPointerDown={(event) => event.button === 0 && begin()}
       onPointerUp={end}
@@ -262,6 +283,7 @@ export function Request({
   const refusal = refusals.value.get(shown.id);
   const isPending = attention.state === "pending";
   const isQuestion = shown.tool_name === "AskUserQuestion";
+  const isPlan = shown.tool_name === "ExitPlanMode";
   const refuse = () =>
     void decide(attention, { decision: "deny", ...(reason.trim() ? { message: reason.trim() } : {}) });
   const text = JSON.stringify(shown.input);
@@ -339,21 +361,30 @@ export function Request({
               />
             ) : null}
             <button type="button" ref={deny} disabled={!armed} onClick={refuse}>
-              Deny
+              {isPlan ? "Keep planning" : "Deny"}
             </button>
             <Hold
-              label="Hold to allow once"
+              label={isPlan ? "Hold to begin" : "Hold to allow once"}
               armed={armed}
               act={() => void decide(attention, { decision: "allow", scope: "once" })}
             />
-            <button type="button" class="bare" onClick={() => say(!isSaying)}>
-              {isSaying ? "Deny without a word" : "Deny and say why"}
+            <button type="button" class="bare lesser" onClick={() => say(!isSaying)}>
+              {isPlan
+                ? isSaying
+                  ? "Say nothing"
+                  : "Say what to change"
+                : isSaying
+                  ? "Deny without a word"
+                  : "Deny and say why"}
             </button>
-            <Hold
-              label="Hold to allow for session"
-              armed={armed}
-              act={() => void decide(attention, { decision: "allow", scope: "session" })}
-            />
+            {!isPlan && (
+              <Hold
+                label="Hold to allow for session"
+                isLesser
+                armed={armed}
+                act={() => void decide(attention, { decision: "allow", scope: "session" })}
+              />
+            )}
           </div>
         )}
       </section>

@@ -4,28 +4,17 @@ import { useEffect, useState } from "preact/hooks";
 import { raw } from "../api/keeper.ts";
 import type { Card } from "../api/types.ts";
 import { Copy } from "../parts/copy.tsx";
+import { Grip } from "../parts/grip.tsx";
 import { Icon } from "../parts/icon.tsx";
-import { StateMark } from "../parts/state_mark.tsx";
-import { Ago, Time } from "../parts/time.tsx";
-import {
-  isChecked,
-  isSheetOpen,
-  preview,
-  problems,
-  rawMessage,
-  rewinding,
-  subagents,
-  type Tab,
-  tab,
-  tree,
-} from "../state/details.ts";
-import { address } from "../state/route.ts";
-import { can, cardOf, nameOf, sessions, title } from "../state/sessions.ts";
-import { isPanelOpen } from "../state/settings.ts";
+import { Ago } from "../parts/time.tsx";
+import { looking } from "../state/changes.ts";
+import { isChecked, isSheetOpen, problems, rawMessage, rewinding, subagents, type Tab, tab } from "../state/details.ts";
+import { INFO, infoWidth, isPanelOpen } from "../state/settings.ts";
 import type { Transcript } from "../state/transcript.ts";
 import { plain } from "../text/safe.ts";
-import { count, number, place, shortened, size } from "../text/words.ts";
-import { abandonedShown, jumpTo, knots } from "../thread/thread.tsx";
+import { count, number, place, size } from "../text/words.ts";
+import { Changes } from "./changes.tsx";
+import { DiffPanel } from "./diff_panel.tsx";
 import { RewindPanel } from "./rewind.tsx";
 import { nextProblem } from "./session.tsx";
 
@@ -46,6 +35,7 @@ export function Details({ transcript, card }: { transcript: Transcript; card: Ca
   };
   return (
     <aside class={isSheetOpen.value ? "info sheet" : "info"} aria-label="Details">
+      {isPanelOpen.value && <Grip width={infoWidth} usual={INFO} label="Width of the details" side="right" />}
       <div class="bar tabs" role="tablist">
         {TABS.map(([which, words]) => (
           <button
@@ -72,7 +62,9 @@ export function Details({ transcript, card }: { transcript: Transcript; card: Ca
       <div class="info-body" role="tabpanel" aria-label={tab.value}>
         {tab.value === "changes" &&
           (rewinding.value?.session === transcript.name ? (
-            <RewindPanel state={rewinding.value} />
+            <RewindPanel state={rewinding.value} transcript={transcript} />
+          ) : looking.value?.session === transcript.name ? (
+            <DiffPanel look={looking.value} transcript={transcript} />
           ) : (
             <Changes transcript={transcript} card={card} />
           ))}
@@ -82,103 +74,6 @@ export function Details({ transcript, card }: { transcript: Transcript; card: Ca
         {tab.value !== "raw" && card && <Facts card={card} />}
       </div>
     </aside>
-  );
-}
-
-function Changes({ transcript, card }: { transcript: Transcript; card: Card | undefined }) {
-  const points = [...knots.value.values()].reverse();
-  const files = [...new Set(points.flatMap((point) => point.files))];
-  const forks = sessions.value.filter((it) => it.parent === card?.session_id);
-  const parent = card?.parent ? cardOf(card.parent) : undefined;
-  const abandoned = tree.value?.branches.filter((branch) => !branch.active).length ?? 0;
-  return (
-    <>
-      <section>
-        <h2>
-          Files <span class="quiet">{files.length ? `${files.length} recorded` : ""}</span>
-        </h2>
-        {files.length === 0 ? (
-          <p class="quiet">
-            {can("checkpoints")
-              ? "Nothing recorded yet. Files are kept before the first tool of a turn that this keeper drives changes them."
-              : "This keeper records no files, because it drives no sessions."}
-          </p>
-        ) : (
-          <ul class="files">
-            {files.slice(0, 40).map((path) => (
-              <li key={path}>
-                <Icon name="edit" />
-                <code class="grow cut" title={path}>
-                  {shortened(path, 36)}
-                </code>
-              </li>
-            ))}
-          </ul>
-        )}
-      </section>
-      {points.length > 0 && (
-        <section>
-          <h2>
-            Checkpoints <span class="quiet">{points.length}</span>
-          </h2>
-          <ol class="points">
-            {points.map((point) => (
-              <li key={point.message}>
-                <span class="grow">
-                  <button type="button" class="text plain" onClick={() => void jumpTo(transcript, point.message)}>
-                    Before a prompt
-                  </button>
-                  <br />
-                  <span class="quiet">{count(point.files.length, "file")}</span>{" "}
-                  <button type="button" class="text" onClick={() => void preview(transcript.name, point.message)}>
-                    Rewind to here
-                  </button>
-                </span>
-                <Time at={point.at} />
-              </li>
-            ))}
-          </ol>
-        </section>
-      )}
-      {(forks.length > 0 || parent || abandoned > 0) && (
-        <section>
-          <h2>Branches</h2>
-          <ul class="files">
-            {parent && (
-              <li>
-                <Icon name="back" />
-                <a class="grow cut" href={address({ view: "session", session: nameOf(parent) })}>
-                  from {plain(title(parent))}
-                </a>
-              </li>
-            )}
-            {forks.slice(0, 30).map((fork) => (
-              <li key={nameOf(fork)}>
-                <Icon name="fork" />
-                <a class="grow cut" href={address({ view: "session", session: nameOf(fork) })}>
-                  {plain(title(fork))}
-                </a>
-                <StateMark card={fork} />
-              </li>
-            ))}
-          </ul>
-          {abandoned > 0 && (
-            <label class="switching">
-              <span class="grow">
-                Show {abandoned === 1 ? "the abandoned branch" : `${abandoned} abandoned branches`}
-              </span>
-              <input
-                type="checkbox"
-                role="switch"
-                aria-checked={abandonedShown.value}
-                checked={abandonedShown.value}
-                onChange={() => (abandonedShown.value = !abandonedShown.value)}
-              />
-            </label>
-          )}
-        </section>
-      )}
-    </>
   );
 }
 

@@ -1,10 +1,18 @@
 /** Going back, as a conversation: what would change, then doing it, then a receipt with the way forward again. */
 
+import { useEffect, useState } from "preact/hooks";
 import type { Rewind } from "../api/events.ts";
 import { Icon } from "../parts/icon.tsx";
+import { fork } from "../state/actions.ts";
+import { diffSince } from "../state/changes.ts";
 import { preview, type RewindState, rewind, rewinding, undoRewind } from "../state/details.ts";
+import type { Transcript } from "../state/transcript.ts";
 import { plain } from "../text/safe.ts";
+import { unified } from "../text/unified_diff.ts";
 import { count, shortened } from "../text/words.ts";
+import { promptName } from "../thread/prompt_name.ts";
+import { DiffView } from "../thread/tool.tsx";
+import { languageOf } from "../thread/tool_words.ts";
 
 const ACTIONS: Record<string, string> = {
   restore: "put back",
@@ -12,6 +20,40 @@ const ACTIONS: Record<string, string> = {
   remove: "remove; it did not exist then",
 };
 const DONE: Record<string, string> = { restore: "put back", create: "brought back", remove: "removed, kept for undo" };
+
+/** Conflicts that are not what conflicts usually are. */
+const REASONS: Record<string, string> = {
+  blocked: "conflict: something is in its place",
+  unknown: "conflict: what it was, or is, nobody knows",
+  missing: "conflict: how it was is no longer kept",
+};
+
+function sentence(words: string): string {
+  const text = plain(words).trim();
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+}
+
+/** What putting a file back would undo: everything since then, whoever did it. */
+function AtStake({ session, to, path }: { session: string; to: string; path: string }) {
+  const [diff, put] = useState<string | null | undefined>(undefined);
+  useEffect(() => {
+    let isWanted = true;
+    diffSince(session, to, path).then(
+      (found) => isWanted && put(found),
+      () => isWanted && put(null),
+    );
+    return () => {
+      isWanted = false;
+    };
+  }, [session, to, path]);
+  if (!diff) return null;
+  return (
+    <>
+      <p class="quiet">Putting it back would undo all of this, whoever did it:</p>
+      <DiffView diff={unified(diff)} language={languageOf(path)} />
+    </>
+  );
+}
 
 function Steps({ plan, words, isDone }: { plan: Rewind; words: Record<string, string>; isDone: boolean }) {
   return (
@@ -33,9 +75,11 @@ function Steps({ plan, words, isDone }: { plan: Rewind; words: Record<string, st
   );
 }
 
-export function RewindPanel({ state }: { state: RewindState }) {
+export function RewindPanel({ state, transcript }: { state: RewindState; transcript: Transcript }) {
   const close = () => (rewinding.value = undefined);
   const { plan, receipt } = state;
+  const number = transcript.numberOf(state.to);
+  const parent = number === undefined ? undefined : transcript.item(number)?.parent_uuid;
   if (receipt) return <Receipt state={state} close={close} />;
   const conflicts = plan?.result.conflicts ?? [];
   const skipped = plan?.result.skipped ?? [];
@@ -45,7 +89,7 @@ export function RewindPanel({ state }: { state: RewindState }) {
     void preview(state.session, state.to, new Map(state.choices).set(path, choice));
   return (
     <section class="plan">
-      <h2 class="step">Rewind to before this prompt</h2>
+      <h2 class="step">Rewind to before {promptName(transcript, state.to)}</h2>
       {!plan && !state.problem && <p class="quiet">Comparing files.</p>}
       {plan && (
         <p class="sum">
@@ -69,10 +113,11 @@ export function RewindPanel({ state }: { state: RewindState }) {
                 <code class="cut" title={path}>
                   {shortened(path, 34)}
                 </code>
-                <b class="wait">conflict</b>
+                <b class="wait">{REASONS[conflict?.reason ?? ""] ?? "conflict: somebody else changed it since"}</b>
                 <span />
                 <div class="why">
-                  <p>{plain(conflict?.because ?? "Somebody else changed it since.")}</p>
+                  {conflict && <p>{sentence(conflict.because)}</p>}
+                  <AtStake session={state.session} to={state.to} path={path} />
                   <label class="pick">
                     <input
                       type="radio"
@@ -86,6 +131,7 @@ export function RewindPanel({ state }: { state: RewindState }) {
                     <input
                       type="radio"
                       name={path}
+                      disabled={!!REASONS[conflict?.reason ?? ""]}
                       checked={choice === "force"}
                       onChange={() => choose(path, "force")}
                     />{" "}
@@ -127,6 +173,18 @@ export function RewindPanel({ state }: { state: RewindState }) {
         >
           {plan ? `Rewind ${count(plan.steps.length, "file")}` : "Rewind"}
         </button>
+        {parent && (
+          <button
+            type="button"
+            title="Files stay as they are; another session goes on before this prompt"
+            onClick={() => {
+              close();
+              void fork(state.session, parent);
+            }}
+          >
+            Fork from here instead
+          </button>
+        )}
         <button
           type="button"
           class="bare"

@@ -5,7 +5,7 @@ import type { Card } from "../api/types.ts";
 import { takeFocus } from "../parts/focus.ts";
 import { Icon } from "../parts/icon.tsx";
 import { StateMark, TONES, WORDS } from "../parts/state_mark.tsx";
-import { archive, fork, moveToTrash, rename } from "../state/actions.ts";
+import { archive, fork, moveToTrash, rename, unarchive } from "../state/actions.ts";
 import { now } from "../state/clock.ts";
 import { isSheetOpen, problems, showTab } from "../state/details.ts";
 import { transcript } from "../state/live.ts";
@@ -225,8 +225,12 @@ function Header({ card, name, shown }: { card: Card | undefined; name: string; s
                   Fork from the end
                 </button>
               )}
-              <button type="button" role="menuitem" onClick={() => void archive(card)}>
-                Archive
+              <button
+                type="button"
+                role="menuitem"
+                onClick={() => void (card.archived ? unarchive(card) : archive(card))}
+              >
+                {card.archived ? "Bring back from the archive" : "Archive"}
               </button>
               <button type="button" role="menuitem" onClick={() => void moveToTrash(card)}>
                 Move to trash
@@ -273,6 +277,17 @@ function Banners({ card }: { card: Card | undefined }) {
           <span class="grow">
             <b>Sessions may run without asking anybody.</b> This keeper was started with <code>--allow-bypass</code>.
           </span>
+        </div>
+      )}
+      {card?.archived && (
+        <div class="banner calm">
+          <Icon name="folder" />
+          <span class="grow">
+            <b>This session is in the archive.</b> It is read and continued like any other.
+          </span>
+          <button type="button" onClick={() => void unarchive(card)}>
+            Bring back
+          </button>
         </div>
       )}
       {card?.state !== "running" && damaged > 0 && (

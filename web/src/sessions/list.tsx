@@ -7,14 +7,18 @@ import { Icon, Knot } from "../parts/icon.tsx";
 import { StateMark, TONES, WORDS } from "../parts/state_mark.tsx";
 import { Time } from "../parts/time.tsx";
 import { VirtualList } from "../parts/virtual_list.tsx";
+import { unarchive } from "../state/actions.ts";
 import { pending, wish } from "../state/attention.ts";
-import { address } from "../state/route.ts";
+import { address, route } from "../state/route.ts";
 import {
+  archived,
   branchOf,
   grouped,
+  isArchiveListed,
   isListed,
   type Look,
   listFailed,
+  loadArchive,
   loadSessions,
   look,
   matching,
@@ -37,7 +41,8 @@ type Row =
 const chip = signal<Look | undefined>(undefined);
 const ORDER: Look[] = ["waiting", "running", "elsewhere", "failed", "damaged", "pending"];
 
-const found = computed(() => matching(sessions.value, filter.value));
+const all = computed(() => (route.value.view === "archive" ? archived.value : sessions.value));
+const found = computed(() => matching(all.value, filter.value));
 const counts = computed(() => {
   const all = new Map<Look, number>();
   for (const card of found.value) all.set(look(card), (all.get(look(card)) ?? 0) + 1);
@@ -116,17 +121,31 @@ function RowView({ row }: { row: Row }) {
   );
 }
 
-export function List() {
+/** A row of the archive: the session, and the way back. */
+function PutAway({ row }: { row: Row }) {
+  if (row.kind !== "card") return <RowView row={row} />;
+  return (
+    <div class="put-away">
+      <RowView row={row} />
+      <button type="button" aria-label={`Bring back ${title(row.card)}`} onClick={() => void unarchive(row.card)}>
+        Bring back
+      </button>
+    </div>
+  );
+}
+
+export function List({ isArchive }: { isArchive: boolean }) {
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const focus = () => field.current?.focus();
     addEventListener("rethread-filter", focus);
     return () => removeEventListener("rethread-filter", focus);
   }, []);
-  const all = sessions.value.length;
-  const isEmpty = isListed.value && all === 0 && !listFailed.value;
+  const count = all.value.length;
+  const isRead = isArchive ? isArchiveListed.value : isListed.value;
+  const isEmpty = !isArchive && isRead && count === 0 && !listFailed.value;
   return (
-    <div class="lst">
+    <div class={isArchive ? "lst archive" : "lst"}>
       <header class="bar">
         <a class="brand" href="#">
           <Knot /> Rethread
@@ -170,15 +189,20 @@ export function List() {
         </main>
       ) : (
         <main class="rows-main">
-          <h1 class="vh">Sessions</h1>
+          <h1 class="vh">{isArchive ? "Archived sessions" : "Sessions"}</h1>
           <div class="chips" role="group" aria-label="State">
+            {isArchive && (
+              <a class="chip" href="#">
+                <Icon name="back" /> All sessions
+              </a>
+            )}
             <button
               type="button"
               class={chip.value ? "" : "here"}
               aria-pressed={!chip.value}
               onClick={() => (chip.value = undefined)}
             >
-              All {number(found.value.length)}
+              {isArchive ? "Archived" : "All"} {number(found.value.length)}
             </button>
             {ORDER.filter((state) => counts.value.get(state)).map((state) => (
               <button
@@ -193,9 +217,14 @@ export function List() {
               </button>
             ))}
             <span class="end">
-              {shown.value.length < all ? `${number(shown.value.length)} of ${number(all)}` : number(all)} · newest
-              first
+              {shown.value.length < count ? `${number(shown.value.length)} of ${number(count)}` : number(count)} ·
+              newest first
             </span>
+            {!isArchive && (
+              <a class="chip" href="#archived">
+                <Icon name="folder" /> Archived
+              </a>
+            )}
           </div>
           <div class="sess head" aria-hidden="true">
             <span />
@@ -211,15 +240,23 @@ export function List() {
               <h2>The sessions cannot be listed</h2>
               <p>{listFailed.value.message}</p>
               {listFailed.value.problem.hint && <p class="quiet">{listFailed.value.problem.hint}</p>}
-              <button type="button" onClick={() => void loadSessions()}>
+              <button type="button" onClick={() => void (isArchive ? loadArchive() : loadSessions())}>
                 Try again
               </button>
             </div>
-          ) : !isListed.value && all === 0 ? (
+          ) : !isRead && count === 0 ? (
             <div class="rows loading" aria-hidden="true">
               {Array.from({ length: 12 }, (_, at) => (
                 <span key={at} class="bar-line" />
               ))}
+            </div>
+          ) : count === 0 ? (
+            <div class="nothing-here">
+              <h2>Nothing is in the archive</h2>
+              <p>
+                A session that you archive leaves the list and stays as it is. It can be found, read and brought back
+                here.
+              </p>
             </div>
           ) : shown.value.length === 0 ? (
             <div class="nothing-here">
@@ -231,7 +268,7 @@ export function List() {
                   chip.value = undefined;
                 }}
               >
-                Show all {number(all)}
+                Show all {number(count)}
               </button>
             </div>
           ) : (
@@ -240,7 +277,7 @@ export function List() {
               rows={rows.value}
               height={height}
               keyOf={keyOf}
-              render={(row) => <RowView row={row} />}
+              render={(row) => (isArchive ? <PutAway row={row} /> : <RowView row={row} />)}
               label="Sessions"
             />
           )}

@@ -8,6 +8,8 @@ import { Quoted } from "../parts/quoted.tsx";
 import { begin } from "../state/actions.ts";
 import { shownSession } from "../state/route.ts";
 import { can, cardOf, info, sessions } from "../state/sessions.ts";
+import { shortened } from "../text/words.ts";
+import { Directories } from "./directories.tsx";
 
 const isOpen = signal(false);
 
@@ -22,17 +24,11 @@ export function NewSession() {
 
 function Form() {
   const here = shownSession.value ? cardOf(shownSession.value)?.cwd : undefined;
-  const [cwd, choose] = useState(here ?? sessions.value[0]?.cwd ?? info.value?.allowed_roots[0] ?? "");
+  const [cwd, choose] = useState(here ?? sessions.value[0]?.cwd ?? "");
   const [prompt, write] = useState("");
   const [isBusy, work] = useState(false);
   const close = () => (isOpen.value = false);
-  const known = useMemo(
-    () =>
-      [...new Set([...sessions.value.map((card) => card.cwd), ...(info.value?.allowed_roots ?? [])])]
-        .filter(Boolean)
-        .slice(0, 200),
-    [],
-  );
+  const recent = useMemo(() => [...new Set(sessions.value.flatMap((card) => card.cwd ?? []))].slice(0, 4), []);
   const submit = async (event: Event) => {
     event.preventDefault();
     work(true);
@@ -47,18 +43,23 @@ function Form() {
             Directory
             <input
               ref={takeFocus}
-              list="directories"
               required
               value={cwd}
               onInput={(event) => choose(event.currentTarget.value)}
               spellcheck={false}
             />
           </label>
-          <datalist id="directories">
-            {known.map((path) => (
-              <option key={path} value={path ?? ""} />
-            ))}
-          </datalist>
+          {recent.length > 0 && (
+            <p class="recent">
+              <span class="quiet">Recent</span>
+              {recent.map((path) => (
+                <button key={path} type="button" class="text" title={path} onClick={() => choose(path)}>
+                  {shortened(path, 28)}
+                </button>
+              ))}
+            </p>
+          )}
+          <Directories path={cwd} choose={choose} />
           <label>
             First prompt
             <textarea
@@ -68,9 +69,6 @@ function Form() {
               onInput={(event) => write(event.currentTarget.value)}
             />
           </label>
-          {info.value && info.value.allowed_roots.length > 0 && (
-            <p class="quiet">Directories beneath {info.value.allowed_roots.join(", ")} are allowed.</p>
-          )}
           <div class="acts">
             <button type="submit" class="go" disabled={isBusy || !cwd}>
               {isBusy ? "Starting" : "Start"}

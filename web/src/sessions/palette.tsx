@@ -6,7 +6,7 @@ import { get } from "../api/keeper.ts";
 import type { Hit, SearchPage } from "../api/types.ts";
 import { takeFocus } from "../parts/focus.ts";
 import { Icon, type Mark, type Sign } from "../parts/icon.tsx";
-import { archive, fork, moveToTrash } from "../state/actions.ts";
+import { archive, fork, moveToTrash, unarchive } from "../state/actions.ts";
 import { pending } from "../state/attention.ts";
 import { go, shownSession } from "../state/route.ts";
 import { can, cardOf, look, matching, nameOf, sessions, title } from "../state/sessions.ts";
@@ -37,6 +37,7 @@ function actions(): Choice[] {
   const all: Choice[] = [
     { key: "new", icon: "plus", words: "New session", act: openNew },
     { key: "list", icon: "list", words: "All sessions", act: () => go({ view: "list" }) },
+    { key: "archived", icon: "folder", words: "Archived sessions", act: () => go({ view: "archive" }) },
     {
       key: "attention",
       icon: "gem",
@@ -49,7 +50,12 @@ function actions(): Choice[] {
   if (card && name) {
     if (can("drive"))
       all.push({ key: "fork", icon: "fork", words: "Fork this session from its end", act: () => void fork(name) });
-    all.push({ key: "archive", icon: "folder", words: "Archive this session", act: () => void archive(card) });
+    all.push({
+      key: "archive",
+      icon: "folder",
+      words: card.archived ? "Bring this session back from the archive" : "Archive this session",
+      act: () => void (card.archived ? unarchive(card) : archive(card)),
+    });
     all.push({
       key: "trash",
       icon: "close",

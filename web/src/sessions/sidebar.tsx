@@ -2,6 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 import type { Card } from "../api/types.ts";
+import { Grip } from "../parts/grip.tsx";
 import { Icon, Knot } from "../parts/icon.tsx";
 import { StateMark, WORDS } from "../parts/state_mark.tsx";
 import { Time } from "../parts/time.tsx";
@@ -10,7 +11,7 @@ import { pending, wish } from "../state/attention.ts";
 import { stream } from "../state/live.ts";
 import { address, shownSession } from "../state/route.ts";
 import { grouped, isListed, look, matching, nameOf, sessions, title } from "../state/sessions.ts";
-import { folded, theme, turnTheme } from "../state/settings.ts";
+import { folded, SIDE, sideWidth, theme, turnTheme } from "../state/settings.ts";
 import { plain } from "../text/safe.ts";
 import { exact, number, place, shortened } from "../text/words.ts";
 import { openNew } from "./new_session.tsx";
@@ -156,6 +157,7 @@ export function Sidebar() {
         label="Sessions by project"
         reveal={shownSession.value}
       />
+      <Grip width={sideWidth} usual={SIDE} label="Width of the list of sessions" side="left" />
       <footer>
         <LinkState />
         <button

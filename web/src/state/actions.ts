@@ -60,6 +60,14 @@ export async function archive(card: Card): Promise<void> {
   });
 }
 
+/** Brings back what was put away. */
+export async function unarchive(card: Card): Promise<void> {
+  const changed = await attempt(() => ask<Card>("PATCH", path(nameOf(card)), { archived: false }));
+  if (!changed) return;
+  put(changed);
+  tell(`“${title(card)}” is back in the list`);
+}
+
 export async function moveToTrash(card: Card): Promise<void> {
   const done = await attempt(() => ask<{ undo: string }>("DELETE", path(nameOf(card))));
   if (!done) return;

@@ -21,6 +21,8 @@ export const checkpoints = signal<Checkpoint[]>([]);
 export const subagents = signal<SubagentPage["items"]>([]);
 
 let shown: string | undefined;
+let reading: Promise<void> | undefined;
+let isOld = false;
 
 /** Shows a message's line as it was written. */
 export function showRaw(uuid: string): void {
@@ -34,15 +36,33 @@ export function showTab(which: Tab): void {
   isSheetOpen.value = true;
 }
 
-/** Reads what takes a look at the whole session: never before its messages are shown. */
-export async function loadDetails(name: string): Promise<void> {
+/** Reads what takes a look at the whole session: never before its messages are shown, and one look at a time, so that an
+ * older answer cannot come after a newer one. */
+export function loadDetails(name: string): Promise<void> {
   if (shown !== name) {
     shown = name;
     [problems.value, checkpoints.value, subagents.value] = [[], [], []];
     tree.value = undefined;
     rawMessage.value = undefined;
+    rewinding.value = undefined;
+    if (tab.value === "problems") tab.value = "changes";
     isChecked.value = false;
   }
+  isOld = true;
+  reading ??= readDetails().finally(() => {
+    reading = undefined;
+  });
+  return reading;
+}
+
+async function readDetails(): Promise<void> {
+  while (isOld && shown) {
+    isOld = false;
+    await readAll(shown);
+  }
+}
+
+async function readAll(name: string): Promise<void> {
   const path = `/sessions/${encodeURIComponent(name)}`;
   const read = async <T>(what: string, take: (answer: T) => void): Promise<void> => {
     try {
@@ -53,21 +73,24 @@ export async function loadDetails(name: string): Promise<void> {
       if (!(error instanceof Refused)) throw error;
     }
   };
-  await read<Problems>("problems", (answer) => {
-    problems.value = answer.items;
-    isChecked.value = true;
-  });
+  if (can("checkpoints")) {
+    await read<{ items: Checkpoint[] }>("checkpoints", (answer) => {
+      checkpoints.value = answer.items;
+    });
+  }
   await read<Tree>("tree", (answer) => {
     tree.value = answer;
   });
   await read<SubagentPage>("subagents", (answer) => {
     subagents.value = answer.items;
   });
-  if (can("checkpoints")) {
-    await read<{ items: Checkpoint[] }>("checkpoints", (answer) => {
-      checkpoints.value = answer.items;
-    });
-  }
+  await read<Problems>("problems", (answer) => {
+    // What is damaged is what one came to see, unless one is at something else already.
+    if (!isChecked.value && tab.value === "changes" && !rewinding.value && answer.items.some((it) => it.damage))
+      tab.value = "problems";
+    problems.value = answer.items;
+    isChecked.value = true;
+  });
 }
 
 /** A rewind that is looked at, was done, or was refused. */
@@ -123,7 +146,9 @@ export function rewind(state: RewindState): Promise<void> {
       leave: chosen(state, "leave"),
       force: chosen(state, "force"),
     };
-    return { receipt: await post<Rewind>(`/sessions/${encodeURIComponent(state.session)}/rewind`, body) };
+    const answer = await post<Rewind>(`/sessions/${encodeURIComponent(state.session)}/rewind`, body);
+    // Something stands in the way that did not when it was looked at: then nothing was done.
+    return answer.undo ? { receipt: answer } : { plan: answer };
   });
 }
 

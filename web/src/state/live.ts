@@ -3,10 +3,24 @@
 import { effect, signal } from "@preact/signals";
 import { isLoggedOut } from "../api/keeper.ts";
 import { Stream } from "../api/stream.ts";
+import type { Card } from "../api/types.ts";
 import { hearOfAttention, loadAttention, pending } from "./attention.ts";
+import { loadOverview } from "./changes.ts";
 import { loadDetails } from "./details.ts";
+import { loadPartings } from "./forks.ts";
 import { route } from "./route.ts";
-import { cardOf, hearOfSessions, info, loadInfo, loadSessions, title } from "./sessions.ts";
+import {
+  cardOf,
+  hearOfSessions,
+  info,
+  isArchiveListed,
+  isListed,
+  loadArchive,
+  loadCard,
+  loadInfo,
+  loadSessions,
+  title,
+} from "./sessions.ts";
 import { Transcript } from "./transcript.ts";
 
 /** The session that is shown. */
@@ -25,6 +39,7 @@ export const stream = new Stream({
   resync(topics) {
     if (topics.includes("sessions")) {
       void loadSessions();
+      if (isArchiveListed.peek()) void loadArchive();
       void loadAttention();
       void loadInfo();
     }
@@ -51,12 +66,34 @@ function follow(): void {
   void opened.open(route.peek().message).then(() => {
     if (load !== loads) return;
     // Looks at the whole of the file, so the conversation comes first.
-    setTimeout(() => void loadDetails(name), 50);
+    setTimeout(() => void loadAround(name), 50);
   });
+}
+
+let tried: Card | undefined;
+
+/** A link may be followed a moment before the keeper has found its session: it is read again once it is there. */
+function lookAgain(): void {
+  const shown = transcript.value;
+  const reading = shown?.reading.value;
+  if (!shown || reading?.state !== "failed" || reading.error.problem.status !== 404) return;
+  const card = cardOf(shown.name);
+  if (!card || card === tried) return;
+  tried = card;
+  void shown.open(route.peek().message).then(() => {
+    shown.around.value++;
+  });
+}
+
+/** Reads what hangs on the thread beside its messages. */
+async function loadAround(name: string): Promise<void> {
+  await loadDetails(name);
+  if (route.peek().session === name) await loadOverview(name);
 }
 
 export async function start(): Promise<void> {
   effect(follow);
+  effect(lookAgain);
   await loadInfo();
   // Whatever happens while the list is read is told again, and is the same by its id.
   const head = info.value;
@@ -66,14 +103,34 @@ export async function start(): Promise<void> {
   effect(() => {
     const shown = transcript.value;
     if (!shown || shown.around.value === 0) return;
-    void loadDetails(shown.name);
+    void loadAround(shown.name);
+  });
+  effect(() => {
+    const name = route.value.session;
+    const card = name ? cardOf(name) : undefined;
+    if (card && isListed.value && transcript.value?.reading.value.state === "ready") void loadPartings(card);
+  });
+  effect(() => {
+    const name = route.value.session;
+    if (name && isListed.value && !cardOf(name)) void loadCard(name);
+  });
+  effect(() => {
+    if (route.value.view === "archive" && !isArchiveListed.peek()) void loadArchive();
   });
   effect(() => {
     const count = pending.value.length;
     const name = route.value.session;
     const card = name ? cardOf(name) : undefined;
     const what =
-      route.value.view === "attention" ? "Attention" : card ? title(card) : info.value?.demo ? "Demo" : "Sessions";
+      route.value.view === "attention"
+        ? "Attention"
+        : route.value.view === "archive"
+          ? "Archive"
+          : card
+            ? title(card)
+            : info.value?.demo
+              ? "Demo"
+              : "Sessions";
     document.title = `${count ? `(${count}) ` : ""}${isLoggedOut.value ? "" : `${what} · `}Rethread`;
   });
 }

@@ -2,7 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 
-export type View = "list" | "session" | "attention";
+export type View = "list" | "archive" | "session" | "attention";
 
 export interface Route {
   view: View;
@@ -14,7 +14,7 @@ function read(): Route {
   const words = new URLSearchParams(location.hash.slice(1));
   const session = words.get("session");
   if (session) return { view: "session", session, message: words.get("msg") ?? undefined };
-  return { view: words.has("attention") ? "attention" : "list" };
+  return { view: words.has("attention") ? "attention" : words.has("archived") ? "archive" : "list" };
 }
 
 export const route = signal<Route>(read());
@@ -23,6 +23,7 @@ export const shownSession = computed(() => route.value.session);
 /** The address of a view. */
 export function address(to: Route): string {
   if (to.view === "attention") return "#attention";
+  if (to.view === "archive") return "#archived";
   if (to.view === "list" || !to.session) return "#";
   return `#session=${encodeURIComponent(to.session)}${to.message ? `&msg=${encodeURIComponent(to.message)}` : ""}`;
 }
@@ -49,5 +50,9 @@ export function readAddress(): void {
 
 export function followAddress(): void {
   addEventListener("popstate", readAddress);
-  addEventListener("hashchange", readAddress);
+  addEventListener("hashchange", () => {
+    // A one-time address that was pasted where the page is open already: it has to log in from the beginning.
+    if (new URLSearchParams(location.hash.slice(1)).has("boot")) location.reload();
+    else readAddress();
+  });
 }

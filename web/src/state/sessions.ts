@@ -33,13 +33,22 @@ export function title(card: Card): string {
   return card.name?.trim() || card.first_prompt?.trim().split("\n", 1)[0] || `Session ${card.session_id.slice(0, 8)}`;
 }
 
+// Times of one keeper are all written in the same way.
+const newest = (one: Card, other: Card): number =>
+  one.updated_at < other.updated_at ? 1 : one.updated_at > other.updated_at ? -1 : 0;
+
 /** Every session that is not put away, the newest first. */
 export const sessions = computed<Card[]>(() => {
   version.value;
-  const all = [...known.values()].filter((card) => !card.archived);
-  // Times of one keeper are all written in the same way.
-  return all.sort((one, other) => (one.updated_at < other.updated_at ? 1 : one.updated_at > other.updated_at ? -1 : 0));
+  return [...known.values()].filter((card) => !card.archived).sort(newest);
 });
+
+/** Those that were put away and are known here. */
+export const archived = computed<Card[]>(() => {
+  version.value;
+  return [...known.values()].filter((card) => card.archived).sort(newest);
+});
+export const isArchiveListed = signal(false);
 
 export interface Project {
   place: string;
@@ -105,27 +114,52 @@ export function remove(name: string): Card | undefined {
   return card;
 }
 
-/** Reads the whole list, page by page; the first one shows at once. */
-export async function loadSessions(): Promise<void> {
+/** Reads a whole list, page by page; the first one shows at once. What is not in it any more is forgotten. */
+async function readList(isArchive: boolean): Promise<void> {
   const seen = new Set<string>();
-  try {
-    let cursor = "";
-    do {
-      const page = await get<SessionPage>(`/sessions?limit=500${cursor}`);
-      for (const card of page.items) {
-        seen.add(nameOf(card));
-        known.set(nameOf(card), card);
-      }
-      cursor = page.next ? `&cursor=${encodeURIComponent(page.next)}` : "";
-      version.value++;
-    } while (cursor);
-    for (const name of known.keys()) if (!seen.has(name)) known.delete(name);
+  let cursor = "";
+  do {
+    const page = await get<SessionPage>(`/sessions?limit=500${isArchive ? "&archived=true" : ""}${cursor}`);
+    for (const card of page.items) {
+      seen.add(nameOf(card));
+      known.set(nameOf(card), card);
+    }
+    cursor = page.next ? `&cursor=${encodeURIComponent(page.next)}` : "";
     version.value++;
+  } while (cursor);
+  for (const [name, card] of known) if (card.archived === isArchive && !seen.has(name)) known.delete(name);
+  version.value++;
+}
+
+export async function loadSessions(): Promise<void> {
+  try {
+    await readList(false);
     listFailed.value = undefined;
   } catch (error) {
     if (error instanceof Refused) listFailed.value = error;
   }
   isListed.value = true;
+}
+
+/** Reads what was put away; nobody needs it before somebody looks there. */
+export async function loadArchive(): Promise<void> {
+  try {
+    await readList(true);
+    listFailed.value = undefined;
+  } catch (error) {
+    if (error instanceof Refused) listFailed.value = error;
+  }
+  isArchiveListed.value = true;
+}
+
+/** Reads one session that is not in the list: one that was put away, or that is very new. */
+export async function loadCard(name: string): Promise<void> {
+  try {
+    put(await get<Card>(`/sessions/${encodeURIComponent(name)}`));
+  } catch (error) {
+    // Whoever reads its messages says what is wrong.
+    if (!(error instanceof Refused)) throw error;
+  }
 }
 
 export async function loadInfo(): Promise<void> {

@@ -25,6 +25,10 @@ function remembered<T>(name: string, usual: T): Signal<T> {
 
 export const theme = remembered<Theme>("theme", "system");
 export const isPanelOpen = remembered("panel", true);
+export const SIDE = 260;
+export const INFO = 320;
+export const sideWidth = remembered("side", SIDE);
+export const infoWidth = remembered("info", INFO);
 export const folded = remembered<string[]>("folded", []);
 export const wantsNotifications = remembered("notifications", false);
 

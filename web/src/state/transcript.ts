@@ -4,7 +4,7 @@
  * rest. Everything is merged by the messages' ids; nothing is compared by content. */
 
 import { type Signal, signal } from "@preact/signals";
-import type { Delta, Frame, Partial, Queued } from "../api/events.ts";
+import type { Delta, Frame, Partial, Progress, Queued } from "../api/events.ts";
 import { get, post, Refused } from "../api/keeper.ts";
 import type { Head } from "../api/stream.ts";
 import type { Item, Page } from "../api/types.ts";
@@ -42,6 +42,8 @@ function fresh(text: string, delta: Delta): string {
   return new TextDecoder().decode(rest);
 }
 
+const nextFrame = (): Promise<unknown> => new Promise((then) => requestAnimationFrame(then));
+
 export class Transcript {
   readonly reading = signal<Reading>({ state: "loading" });
   readonly total = signal(0);
@@ -50,8 +52,12 @@ export class Transcript {
   readonly queue = signal<Queued[]>([]);
   readonly turnSince = signal<number | undefined>(undefined);
   readonly ending = signal<Ending | undefined>(undefined);
+  /** Goes up when everything is read anew. */
+  readonly reads = signal(0);
   /** Goes up when checkpoints, branches or subagents may be others. */
   readonly around = signal(0);
+  /** Since when tools have been running, by their calls; as the agent says, not as the clock of this machine does. */
+  readonly running = signal<ReadonlyMap<string, number>>(new Map());
   /** Messages of subagents that just run, by their id. */
   readonly strands = signal<Map<string, Item[]>>(new Map());
 
@@ -63,6 +69,7 @@ export class Transcript {
   private loading = new Map<number, Promise<void>>();
   private loaded = new Set<number>();
   private isNumbered = true;
+  private sending: Promise<void> = Promise.resolve();
   /** How many blocks of a message have arrived whole. */
   private arrived = new Map<string, number>();
 
@@ -102,6 +109,7 @@ export class Transcript {
     this.loading.clear();
     this.place(page);
     for (const version of this.versions.values()) version.value++;
+    this.reads.value++;
     this.around.value++;
     this.subscribe(page.head);
     this.refreshQueue();
@@ -183,6 +191,10 @@ export class Transcript {
     return Math.ceil(this.total.value / PAGE);
   }
 
+  pageOf(number: number): number {
+    return Math.floor(number / PAGE);
+  }
+
   isLoaded(page: number): boolean {
     return this.loaded.has(page);
   }
@@ -244,15 +256,44 @@ export class Transcript {
     return reading;
   }
 
-  private async readNumbered(page: number): Promise<void> {
+  /** Reads all pages from one to another that are not here, with as few requests as possible. */
+  ensureAll(first: number, last: number): void {
+    if (!this.isNumbered) {
+      for (let page = first; page <= last; page++) void this.ensure(page);
+      return;
+    }
+    const isMissing = (page: number) =>
+      page >= 0 && page < this.pages && !this.loaded.has(page) && !this.loading.has(page);
+    for (let page = first; page <= last; page++) {
+      if (!isMissing(page)) continue;
+      let count = 1;
+      while (page + count <= last && isMissing(page + count)) count++;
+      const from = page;
+      const reading = this.readNumbered(from, count)
+        .catch(() => {
+          // They are asked for again when somebody looks there again.
+        })
+        .finally(() => {
+          for (let at = from; at < from + count; at++) this.loading.delete(at);
+        });
+      for (let at = from; at < from + count; at++) this.loading.set(at, reading);
+      page += count;
+    }
+  }
+
+  private async readNumbered(page: number, count = 1): Promise<void> {
     const from = page * PAGE;
-    const query = page === 0 ? `around=0:&limit=${PAGE}` : `after=${from - 1}:&limit=${PAGE}`;
-    const read = await this.read(query);
-    const items = read.items.slice(0, PAGE);
-    items.forEach((item, at) => {
-      this.put(from + at, item);
-    });
-    this.noteLoaded(from, from + items.length);
+    const limit = PAGE * count;
+    const read = await this.read(page === 0 ? `around=0:&limit=${limit}` : `after=${from - 1}:&limit=${limit}`);
+    // A frame for each page: all of them at once are more than a frame has time for.
+    for (let at = 0; at < count; at++) {
+      if (at > 0) await nextFrame();
+      const items = read.items.slice(at * PAGE, (at + 1) * PAGE);
+      items.forEach((item, place) => {
+        this.put(from + at * PAGE + place, item);
+      });
+      this.noteLoaded(from + at * PAGE, from + at * PAGE + items.length);
+    }
   }
 
   /** A store knows no numbers: whoever wants an early page reads towards it. */
@@ -336,6 +377,9 @@ export class Transcript {
       case "message.partial":
         this.partial.value = this.rest(frame.data as Partial);
         return;
+      case "tool.progress":
+        this.noteProgress(frame.data as Progress);
+        return;
       case "queue.changed":
         this.queue.value = (frame.data as { items: Queued[] }).items;
         return;
@@ -358,10 +402,17 @@ export class Transcript {
     }
   }
 
+  private noteProgress(progress: Progress): void {
+    const seconds = Number(progress.elapsed_time_seconds);
+    if (typeof progress.tool_use_id !== "string" || !Number.isFinite(seconds)) return;
+    this.running.value = new Map(this.running.value).set(progress.tool_use_id, Date.now() - seconds * 1000);
+  }
+
   private endTurn(type: string, said: { errors?: unknown; result?: unknown; subtype?: unknown }): void {
     this.turnSince.value = undefined;
     this.partial.value = undefined;
     this.arrived.clear();
+    this.running.value = new Map();
     this.around.value++;
     const errors = Array.isArray(said.errors) ? said.errors.map(String).join("; ") : "";
     if (type === "turn.failed")
@@ -469,11 +520,13 @@ export class Transcript {
   }
 
   /** Sends a prompt. It shows at once, and is replaced by the message that has its id. */
-  async send(text: string, isBusy: boolean): Promise<void> {
+  send(text: string, isBusy: boolean): Promise<void> {
     const uuid = crypto.randomUUID();
     const mine: Optimistic = { uuid, text, at: new Date().toISOString(), state: "sending" };
     this.optimistic.value = [...this.optimistic.value, mine];
-    await this.deliver(mine, isBusy);
+    // Two requests at once may overtake each other on their way.
+    this.sending = this.sending.then(() => this.deliver(mine, isBusy));
+    return this.sending;
   }
 
   /** Sends one again that was refused. */

@@ -35,10 +35,10 @@ function split(text: string): string[] {
   return lines;
 }
 
-const unchanged = (text: string): Word[] => [{ text, changed: false }];
+export const unchanged = (text: string): Word[] => [{ text, changed: false }];
 
 /** Each removed line beside the first added one that it may have become. */
-function paired(before: string[], after: string[]): [Word[][], Word[][]] {
+export function paired(before: string[], after: string[]): [Word[][], Word[][]] {
   const [removals, additions] = [before.map(unchanged), after.map(unchanged)];
   if (before.length * after.length > 2500) return [removals, additions];
   let from = 0;
@@ -66,8 +66,11 @@ function within(before: string, after: string): [Word[], Word[]] | undefined {
   return [side("added", "removed"), side("removed", "added")];
 }
 
+/** How a diff is to be used: lines and words to be shown, or only how much it adds and removes. */
+export type Depth = "shown" | "counted";
+
 /** Compares two texts. */
-export function compare(before: string, after: string): Diff {
+export function compare(before: string, after: string, depth: Depth = "shown"): Diff {
   const lines: DiffLine[] = [];
   let [old, fresh, added, removed] = [1, 1, 0, 0];
   const changes =
@@ -84,9 +87,11 @@ export function compare(before: string, after: string): Diff {
     const next = changes[at + 1];
     if (change.removed && next?.added) {
       const others = split(next.value);
-      const [removals, additions] = paired(texts, others);
-      for (const words of removals) lines.push({ mark: "-", before: old++, words });
-      for (const words of additions) lines.push({ mark: "+", after: fresh++, words });
+      if (depth === "shown") {
+        const [removals, additions] = paired(texts, others);
+        for (const words of removals) lines.push({ mark: "-", before: old++, words });
+        for (const words of additions) lines.push({ mark: "+", after: fresh++, words });
+      }
       [removed, added] = [removed + texts.length, added + others.length];
       at++;
     } else if (change.removed) {

@@ -1,6 +1,6 @@
 /** The same line, small: beads, knots, failures and questions; a click goes there. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Card } from "../api/types.ts";
 import { pending } from "../state/attention.ts";
 import { problems } from "../state/details.ts";
@@ -53,9 +53,20 @@ export function Minimap({ transcript, card, view }: { transcript: Transcript; ca
   const top = 14;
   const room = height - 28;
   const y = (number: number) => Math.round((top + (room * (number + 0.5)) / Math.max(1, total)) * 2) / 2;
-  /** All marks of a kind in one path, each pixel once: thousands of them cost as much as a few. */
-  const path = (kind: Dot["kind"], draw: (at: number) => string): string =>
-    [...new Set(marks.filter((it) => it.kind === kind).map((it) => y(it.number)))].map(draw).join("");
+  /** All marks of a kind in one path, each pixel once: thousands of them cost as much as a few, and scrolling nothing. */
+  const drawn = useMemo(() => {
+    const path = (kind: Dot["kind"], draw: (at: number) => string): string =>
+      [...new Set(marks.filter((it) => it.kind === kind).map((it) => y(it.number)))].map(draw).join("");
+    return (
+      <>
+        <path class="t" d={path("tick", (at) => `M25 ${at}h8`)} />
+        <path class="e" d={path("fray", (at) => `M16 ${at}h4m2 0h4m2 0h4`)} />
+        <path class="e" d={path("cross", (at) => `M21 ${at - 3}l6 6m0-6-6 6`)} />
+        <path class="k" d={path("knot", (at) => `M21 ${at}a3 3 0 1 0 6 0a3 3 0 1 0-6 0`)} />
+        <path class="b" d={path("bead", (at) => `M20 ${at}a4 4 0 1 0 8 0a4 4 0 1 0-8 0`)} />
+      </>
+    );
+  }, [marks, height, total]);
   const { from, to } = view.seen.value;
   const click = (event: MouseEvent) => {
     const box = element.current?.getBoundingClientRect();
@@ -84,11 +95,7 @@ export function Minimap({ transcript, card, view }: { transcript: Transcript; ca
           height={Math.max(16, Math.round((to - from) * height))}
         />
         {total > 0 && <path class="line" d={`M24 ${top}V${height - 14}`} />}
-        <path class="t" d={path("tick", (at) => `M25 ${at}h8`)} />
-        <path class="e" d={path("fray", (at) => `M16 ${at}h4m2 0h4m2 0h4`)} />
-        <path class="e" d={path("cross", (at) => `M21 ${at - 3}l6 6m0-6-6 6`)} />
-        <path class="k" d={path("knot", (at) => `M21 ${at}a3 3 0 1 0 6 0a3 3 0 1 0-6 0`)} />
-        <path class="b" d={path("bead", (at) => `M20 ${at}a4 4 0 1 0 8 0a4 4 0 1 0-8 0`)} />
+        {drawn}
         {isWaiting ? (
           <path class="w" d={`M24 ${height - 20}l6 6-6 6-6-6Z`} />
         ) : (

@@ -5,19 +5,25 @@ import type { Card } from "../api/types.ts";
 import { Copy } from "../parts/copy.tsx";
 import { Icon, Knot } from "../parts/icon.tsx";
 import { Time } from "../parts/time.tsx";
+import { fork } from "../state/actions.ts";
 import { byCall } from "../state/attention.ts";
+import { filesOfCalls, lookAt } from "../state/changes.ts";
 import { now } from "../state/clock.ts";
 import { preview, showRaw, showTab } from "../state/details.ts";
+import { shownSession } from "../state/route.ts";
 import { can } from "../state/sessions.ts";
 import type { Transcript } from "../state/transcript.ts";
 import { Markdown } from "../text/markdown.tsx";
 import { plain } from "../text/safe.ts";
 import { count, dayName, exact, number, shortened, size, timeOfDay } from "../text/words.ts";
 import { Branch } from "./branch.tsx";
+import { PartingRow } from "./parting.tsx";
+import { promptName } from "./prompt_name.ts";
 import type { Point, Row } from "./rows.ts";
 import { Strand } from "./strand.tsx";
+import { TakenRow } from "./taken_row.tsx";
 import { current } from "./thread.tsx";
-import { Output, openness, Tool } from "./tool.tsx";
+import { isShown, Output, openness, Tool } from "./tool.tsx";
 
 interface RowProps {
   row: Row;
@@ -30,7 +36,7 @@ interface RowProps {
 const LONG = 24_000;
 
 export function RowView({ row, transcript, card, isRunning }: RowProps) {
-  const place = current.value === row.number ? " current" : "";
+  const place = `${current.value === row.number ? " current" : ""}${row.isTaken ? " taken" : ""}`;
   const about = { "data-number": row.number, "data-uuid": row.item.uuid ?? undefined };
   switch (row.kind) {
     case "day":
@@ -52,7 +58,7 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
               ))}
             </div>
             <small>{row.ordinal ? `prompt ${row.ordinal}` : ""}</small>
-            <Actions uuid={row.item.uuid} text={row.text} />
+            <Actions uuid={row.item.uuid} text={row.text} forkAfter={row.item.parent_uuid} isPrompt />
           </div>
         </article>
       );
@@ -62,7 +68,7 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
           <div class="prose-text">
             <Long text={row.text} />
           </div>
-          <Actions uuid={row.item.uuid} text={row.text} />
+          <Actions uuid={row.item.uuid} text={row.text} forkAfter={row.item.uuid} />
         </div>
       );
     case "thinking":
@@ -71,7 +77,7 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
       const result = transcript.result(row.call.id);
       const asked = byCall.value.get(row.call.id);
       const isFailed = !!result?.isError;
-      const isOpen = openness(row.call.id, isRunning && !result).value || isFailed;
+      const isOpen = isShown(row.call, result, isRunning);
       // While somebody is asked about it, the question stands at the end of the thread.
       if (asked?.state === "pending" && !result) return null;
       return (
@@ -84,6 +90,9 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
             uuid={row.item.uuid}
             startedAt={row.item.timestamp}
             isRunning={isRunning}
+            since={result ? undefined : transcript.running.value.get(row.call.id)}
+            files={filesOfCalls.value.get(row.call.id)?.length}
+            openFiles={() => void lookAt(transcript.name, { kind: "tool", id: row.call.id })}
           />
         </div>
       );
@@ -124,7 +133,11 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
     case "fray":
       return <Fray row={row} />;
     case "knot":
-      return <KnotRow point={row.point} transcript={transcript} />;
+      return <KnotRow point={row.point} transcript={transcript} isTaken={!!row.isTaken} />;
+    case "taken":
+      return <TakenRow taken={row.taken} transcript={transcript} />;
+    case "parting":
+      return <PartingRow parting={row.parting} isTaken={!!row.isTaken} />;
     case "branch":
       return <Branch leaf={row.leaf} from={row.item.uuid ?? ""} transcript={transcript} card={card} />;
   }
@@ -155,8 +168,20 @@ function Long({ text, isPlain = false }: { text: string; isPlain?: boolean }) {
 }
 
 /** What can be done with a message: there on hover and focus. */
-function Actions({ uuid, text }: { uuid: string | null | undefined; text: string }) {
+function Actions({
+  uuid,
+  text,
+  forkAfter,
+  isPrompt = false,
+}: {
+  uuid: string | null | undefined;
+  text: string;
+  /** The last message that a fork from here has. */
+  forkAfter: string | null | undefined;
+  isPrompt?: boolean;
+}) {
   if (!uuid) return null;
+  const session = shownSession.value;
   const link = `${location.pathname}${location.hash.split("&")[0]}&msg=${uuid}`;
   return (
     <span class="actions">
@@ -165,6 +190,18 @@ function Actions({ uuid, text }: { uuid: string | null | undefined; text: string
       <button type="button" class="bare" title="The line as it was written" onClick={() => showRaw(uuid)}>
         Raw
       </button>
+      {can("drive") && session && forkAfter && (
+        <button
+          type="button"
+          class="bare"
+          title={
+            isPrompt ? "Another session that goes on before this prompt" : "Another session that goes on from here"
+          }
+          onClick={() => void fork(session, forkAfter)}
+        >
+          Fork
+        </button>
+      )}
     </span>
   );
 }
@@ -308,7 +345,7 @@ export function Fray({
 }
 
 /** A checkpoint: what it holds on hover or focus, and the way back. */
-function KnotRow({ point, transcript }: { point: Point; transcript: Transcript }) {
+function KnotRow({ point, transcript, isTaken }: { point: Point; transcript: Transcript; isTaken: boolean }) {
   const [isShown, show] = useState(false);
   const [isLow, sink] = useState(false);
   // It opens to the side where there is room.
@@ -317,30 +354,31 @@ function KnotRow({ point, transcript }: { point: Point; transcript: Transcript }
     sink(box.bottom > innerHeight - 320);
     show(true);
   };
+  const name = promptName(transcript, point.message);
   const goBack = () => {
     show(false);
     void preview(transcript.name, point.message);
     showTab("changes");
   };
   return (
-    <div class={isShown ? "row knot on" : "row knot"} onMouseLeave={() => show(false)}>
+    <div class={`row knot${isShown ? " on" : ""}${isTaken ? " taken" : ""}`} onMouseLeave={() => show(false)}>
       <button
         type="button"
         class="knot-button"
         aria-expanded={isShown}
-        aria-label={`Checkpoint before this prompt, ${count(point.files.length, "file")}`}
+        aria-label={`Checkpoint before ${name}, ${count(point.files.length, "file")}`}
         onMouseEnter={open}
         onClick={(event) => (isShown ? show(false) : open(event))}
       >
         <Knot />
       </button>
       <span>
-        <b>Checkpoint</b> before this prompt · {count(point.files.length, "file")}
+        <b>Checkpoint</b> before {name} · {count(point.files.length, "file")}
       </span>
       {isShown && (
         <div class={isLow ? "pop above" : "pop"}>
           <header>
-            <b>Before this prompt</b> <span class="quiet">· {timeOfDay(point.at)}</span>
+            <b>Before {name}</b> <span class="quiet">· {timeOfDay(point.at)}</span>
           </header>
           <ul>
             {point.files.slice(0, 8).map((path) => (
@@ -355,6 +393,15 @@ function KnotRow({ point, transcript }: { point: Point; transcript: Transcript }
           <footer>
             <button type="button" onClick={goBack} disabled={!can("checkpoints")}>
               Rewind to here
+            </button>
+            <button
+              type="button"
+              onClick={() => {
+                show(false);
+                void lookAt(transcript.name, { kind: "turn", id: point.message });
+              }}
+            >
+              Open diff
             </button>
           </footer>
         </div>

@@ -2,10 +2,12 @@
 
 import type { Checkpoint } from "../api/events.ts";
 import type { Item, ProblemItem, Tree } from "../api/types.ts";
+import type { Parting } from "../state/forks.ts";
+import type { TakenBack } from "../state/taken_back.ts";
 import { type Block, blocks, type ToolUse, textOf } from "./blocks.ts";
 
 /** Something that hangs on the thread. */
-export type Row = { key: string; number: number; item: Item } & (
+export type Row = { key: string; number: number; item: Item; isTaken?: boolean } & (
   | { kind: "day"; at: string }
   | { kind: "prompt"; text: string; pictures: string[]; ordinal?: number | undefined }
   | { kind: "prose"; text: string }
@@ -19,6 +21,8 @@ export type Row = { key: string; number: number; item: Item } & (
   | { kind: "fray"; problem: ProblemItem; isEnd: boolean }
   | { kind: "knot"; point: Point }
   | { kind: "branch"; leaf: string }
+  | { kind: "parting"; parting: Parting }
+  | { kind: "taken"; taken: TakenBack }
 );
 
 /** A moment before a prompt to which files can be taken back. */
@@ -33,12 +37,18 @@ export interface Around {
   problems: ProblemItem[];
   points: Map<string, Point>;
   branches: Tree["branches"];
+  partings: ReadonlyMap<string, Parting[]>;
+  /** Rewinds, and whether one of them took back what a message did. */
+  rewinds: TakenBack[];
+  isTaken(number: number, item: Item): boolean;
   isResultKnown(call: string): boolean;
   previous(number: number): Item | undefined;
   ordinal(number: number): number | undefined;
 }
 
 const INTERRUPTED = /^\[Request interrupted by user/;
+/** What Claude Code writes in place of an answer that nobody wanted. */
+const NO_ANSWER = /^No response requested\.?$/;
 const COMMAND = /<command-name>([^<]*)<\/command-name>/;
 const COMMAND_ARGUMENTS = /<command-args>([^<]*)<\/command-args>/;
 const COMMAND_OUTPUT = /^<local-command-(?:stdout|stderr|caveat)>/;
@@ -74,19 +84,25 @@ export function rowsOf(messages: { number: number; item: Item }[], around: Aroun
   for (const { number, item } of messages) {
     const before = around.previous(number);
     const id = item.uuid ?? String(number);
-    const add = (key: string, row: object) => rows.push({ key: `${id}.${key}`, number, item, ...row } as Row);
+    const isTaken = around.isTaken(number, item);
+    const add = (key: string, row: object) => rows.push({ key: `${id}.${key}`, number, item, isTaken, ...row } as Row);
     for (const problem of between(around.problems, before, item)) {
       add(`fray.${problem.offset}`, { kind: "fray", problem, isEnd: false });
     }
     if (item.timestamp && dayOf(item.timestamp) !== dayOf(before?.timestamp))
       add("day", { kind: "day", at: item.timestamp });
     const point = item.uuid ? around.points.get(item.uuid) : undefined;
-    if (point) add("knot", { kind: "knot", point });
+    const rewound = around.rewinds.filter((it) => it.message === item.uuid);
+    if (point) add("knot", { kind: "knot", point, isTaken: isTaken && rewound.length === 0 });
+    for (const taken of rewound) add(`taken.${taken.receipt}`, { kind: "taken", taken });
     messageRows(item, number, add, around);
     for (const branch of around.branches) {
       if (!branch.active && branch.leaf && branch.leaves_at === item.uuid) {
         add(`branch.${branch.leaf}`, { kind: "branch", leaf: branch.leaf });
       }
+    }
+    for (const parting of (item.uuid && around.partings.get(item.uuid)) || []) {
+      add(`parting.${parting.card.session_id}`, { kind: "parting", parting });
     }
   }
   return rows;
@@ -113,6 +129,7 @@ function messageRows(item: Item, number: number, add: (key: string, row: object)
   if (item.kind === "synthetic" || item.kind === "system") {
     const text = textOf(item);
     if (INTERRUPTED.test(text)) add("note", { kind: "marker", what: "interrupted", words: "Interrupted", text: "" });
+    else if (NO_ANSWER.test(text.trim())) return;
     else if (item.role === "assistant") add("note", { kind: "marker", what: "error", words: text, text: "" });
     else if (text) add("note", { kind: "marker", what: "note", words: "Note from Claude Code", text });
     return;

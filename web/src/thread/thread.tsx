@@ -2,8 +2,11 @@
 
 import { computed, signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import type { Card } from "../api/types.ts";
+import type { Card, Item } from "../api/types.ts";
+import { rewinds } from "../state/changes.ts";
 import { checkpoints, problems, tree } from "../state/details.ts";
+import { partingsAt } from "../state/forks.ts";
+import type { TakenBack } from "../state/taken_back.ts";
 import { PAGE, type Transcript } from "../state/transcript.ts";
 import { Minimap } from "./minimap.tsx";
 import { RowView } from "./row.tsx";
@@ -14,6 +17,9 @@ import { Tail } from "./tail.tsx";
 const MARGIN = 600;
 /** How high a page is taken for until it was seen. */
 const GUESS = 700;
+
+/** How long a page is near the view before it is read, in milliseconds. */
+const DWELL = 40;
 
 /** Where the view is; others ask it to go elsewhere. */
 export const jump = signal<{ number: number; uuid?: string | undefined } | "end" | undefined>(undefined);
@@ -31,10 +37,21 @@ function around(transcript: Transcript): Around {
     problems: problems.value,
     points: knots.value,
     branches: abandonedShown.value ? (tree.value?.branches ?? []) : [],
+    partings: partingsAt.value,
+    rewinds: rewinds.value,
+    isTaken: (number, item) => rewinds.value.some((it) => isWithin(transcript, it, number, item)),
     isResultKnown: (call) => transcript.isCallKnown(call),
     previous: (number) => transcript.item(number - 1),
     ordinal: (number) => transcript.ordinal(number),
   };
+}
+
+/** Whether a message lies between the prompt that files went back to and the moment when they did. */
+function isWithin(transcript: Transcript, taken: TakenBack, number: number, item: Item): boolean {
+  if (!item.timestamp || Date.parse(item.timestamp) > Date.parse(taken.at)) return false;
+  const first = transcript.numberOf(taken.message);
+  if (first !== undefined) return number >= first;
+  return Date.parse(item.timestamp) >= Date.parse(knots.value.get(taken.message)?.at ?? taken.at);
 }
 
 function PageView({ transcript, page, card }: { transcript: Transcript; page: number; card: Card | undefined }) {
@@ -76,9 +93,18 @@ export function Thread({ transcript, card }: { transcript: Transcript; card: Car
   // After every change: those who are at the end stay there, and those who want to go somewhere get there.
   useLayoutEffect(() => view.settle());
   useEffect(() => {
-    for (const page of pages) void transcript.ensure(page);
-    transcript.keepNear(first, last);
-  });
+    const read = () => {
+      transcript.ensureAll(first, last);
+      transcript.keepNear(first, last);
+    };
+    if (jump.peek() !== undefined) {
+      read();
+      return;
+    }
+    // What only flies past is not read.
+    const timer = setTimeout(read, DWELL);
+    return () => clearTimeout(timer);
+  }, [transcript, first, last, total, transcript.reads.value]);
   useEffect(() => {
     if (jump.value !== undefined) view.settle();
   }, [jump.value, view]);

@@ -2,7 +2,7 @@
 
 import { type Signal, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { Copy } from "../parts/copy.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { showRaw } from "../state/details.ts";
@@ -10,7 +10,7 @@ import { Coloured } from "../text/code.tsx";
 import type { Diff } from "../text/line_diff.ts";
 import { Markdown } from "../text/markdown.tsx";
 import { plain } from "../text/safe.ts";
-import { duration, number } from "../text/words.ts";
+import { count, duration, number } from "../text/words.ts";
 import type { ToolResult, ToolUse } from "./blocks.ts";
 import { edits, languageOf, outcome, words } from "./tool_words.ts";
 
@@ -24,6 +24,16 @@ export function openness(key: string, usual: boolean): Signal<boolean> {
     opened.set(key, known);
   }
   return known;
+}
+
+const EDITS = ["Edit", "MultiEdit", "Write", "NotebookEdit"];
+
+/** Whether a call shows more than its line: when somebody opened it, when it failed, and a command while it runs. An edit that
+ * was seen while it happened stays open. */
+export function isShown(call: ToolUse, result: ToolResult | undefined, isRunning: boolean): boolean {
+  const isLive = isRunning && !result;
+  const isOpen = openness(call.id, isLive && EDITS.includes(call.name)).value;
+  return isOpen || !!result?.isError || (isLive && call.name === "Bash");
 }
 
 /** How many lines of a long output are shown at its head and tail. */
@@ -175,6 +185,22 @@ interface ToolProps {
   uuid: string | null | undefined;
   startedAt: string | null | undefined;
   isRunning: boolean;
+  /** Since when it runs, if the agent said so. */
+  since?: number | undefined;
+  /** How many files it left changed, and a way to look at them. */
+  files?: number | undefined;
+  openFiles?: (() => void) | undefined;
+}
+
+/** How long something has been running; a moment is nothing to tell of. */
+function Running({ since }: { since: number }) {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => tick((it) => it + 1), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  const elapsed = Date.now() - since;
+  return elapsed >= 2000 ? <span class="elapsed">{duration(elapsed)}</span> : null;
 }
 
 /** How long a call took; nothing where that is too short to matter. */
@@ -188,12 +214,13 @@ const isDenied = (result: ToolResult | undefined): boolean =>
   !!result?.isError &&
   /^(The user doesn't want|Permission to use|User rejected|Tool permission request failed)/.test(result.text);
 
-export function Tool({ call, result, directory, uuid, startedAt, isRunning }: ToolProps) {
+export function Tool({ call, result, directory, uuid, startedAt, isRunning, since, files, openFiles }: ToolProps) {
   const isFailed = !!result?.isError;
-  const isOpen = openness(call.id, isRunning && !result);
-  const diff = useMemo(() => edits(call), [call]);
+  const shown = isShown(call, result, isRunning);
+  const isOpen = openness(call.id, false);
   const about = words(call, directory, !isRunning || !!result);
-  const shown = isFailed || isOpen.value;
+  // What changed within lines takes long to find, and a line that is folded does not show it.
+  const diff = useMemo(() => edits(call, shown ? "shown" : "counted"), [call, shown]);
   const path = text(call.input.file_path);
   const line = (
     <button
@@ -201,7 +228,7 @@ export function Tool({ call, result, directory, uuid, startedAt, isRunning }: To
       class="call"
       aria-expanded={shown}
       disabled={isFailed}
-      onClick={() => (isOpen.value = !isOpen.value)}
+      onClick={() => (isOpen.value = !shown)}
     >
       <Icon name={about.sign} />
       <span class="cut">
@@ -223,7 +250,10 @@ export function Tool({ call, result, directory, uuid, startedAt, isRunning }: To
         ) : result ? (
           (diff || call.name === "Bash") && <Icon name="ok" tone="good" />
         ) : isRunning ? (
-          <Icon name="running" tone="accent" />
+          <>
+            <Running since={since ?? (Date.parse(startedAt ?? "") || Date.now())} />
+            <Icon name="running" tone="accent" />
+          </>
         ) : (
           <span>no answer</span>
         )}
@@ -244,6 +274,11 @@ export function Tool({ call, result, directory, uuid, startedAt, isRunning }: To
           {call.name}
           {result && result.text.length > 20_000 ? ` · ${number(result.text.length)} characters` : ""}
         </span>
+        {files ? (
+          <button type="button" class="bare" title="What it did to files" onClick={openFiles}>
+            {count(files, "file")} changed
+          </button>
+        ) : null}
         {result?.text && <Copy text={plain(result.text)} label="Copy the output" words="Copy output" />}
         {uuid && (
           <button type="button" class="bare" onClick={() => showRaw(uuid)}>

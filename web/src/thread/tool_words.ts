@@ -1,7 +1,7 @@
 /** What a tool call is, in plain words: one line each. */
 
 import type { Sign } from "../parts/icon.tsx";
-import { compare, type Diff } from "../text/line_diff.ts";
+import { compare, type Depth, type Diff } from "../text/line_diff.ts";
 import { count, firstLine, within } from "../text/words.ts";
 import type { ToolResult, ToolUse } from "./blocks.ts";
 
@@ -109,19 +109,23 @@ function question(input: Record<string, unknown>): string {
 }
 
 /** What an edit changes; nothing for a call that edits nothing. */
-export function edits(call: ToolUse): Diff | undefined {
+export function edits(call: ToolUse, depth: Depth = "shown"): Diff | undefined {
   const { input } = call;
   switch (call.name) {
     case "Edit":
-      return compare(text(input.old_string), text(input.new_string));
+      return compare(text(input.old_string), text(input.new_string), depth);
     case "Write":
-      return compare("", text(input.content));
+      return compare("", text(input.content), depth);
     case "NotebookEdit":
-      return compare("", text(input.new_source));
+      return compare("", text(input.new_source), depth);
     case "MultiEdit": {
       const all = Array.isArray(input.edits) ? input.edits : [];
       const parts = all.map((it) =>
-        compare(text((it as { old_string?: unknown })?.old_string), text((it as { new_string?: unknown })?.new_string)),
+        compare(
+          text((it as { old_string?: unknown })?.old_string),
+          text((it as { new_string?: unknown })?.new_string),
+          depth,
+        ),
       );
       return {
         lines: parts.flatMap((part, at) =>
@@ -143,8 +147,13 @@ export function outcome(call: ToolUse, result: ToolResult): string {
     case "Read":
       return count(lines, "line");
     case "Grep":
-    case "Glob":
-      return /^(No files found|No matches found)/.test(result.text) ? "nothing" : count(lines, "line");
+    case "Glob": {
+      if (lines === 0 || /^(No files found|No matches found)/.test(result.text)) return "nothing";
+      const all = result.text.trim().split("\n");
+      const hits = all.filter((line) => /^[^:]+:\d+/.test(line));
+      if (hits.length < all.length) return call.name === "Glob" ? count(lines, "file") : count(lines, "line");
+      return `${count(hits.length, "hit")} in ${count(new Set(hits.map((line) => line.split(":", 1)[0])).size, "file")}`;
+    }
     case "Bash": {
       const passed = result.text.match(/(\d+) passed/);
       return passed && !result.isError ? `${passed[1]} passed` : "";

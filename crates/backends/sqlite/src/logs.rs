@@ -1,6 +1,6 @@
 //! Logs: a row for each line, in the order of their positions.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;
 use rethread_store::backend::{Append, Chunk, Damage, Durability, From, LogKey, Position};
 use rethread_store::{EntryId, Flaw, Line, SessionId};
@@ -87,7 +87,7 @@ pub(crate) fn read(
         From::Last => found.next.saturating_sub(1),
     };
     let mut chunk = Chunk { next: start, ..Chunk::default() };
-    let (mut size, mut left) = (0, 0);
+    let (mut size, mut left, mut room) = (0, 0, Room::default());
     let mut select = transaction
         .prepare_cached("SELECT key, bytes FROM lines WHERE key >= ?1 AND key < ?2 ORDER BY key")?;
     let mut rows = select.query([key(found.id, start), key(found.id, found.next)])?;
@@ -99,7 +99,7 @@ pub(crate) fn read(
         }
         lose(&mut chunk, log, Flaw::Missing, position, 0);
         size += bytes.len();
-        match Line::parse(Bytes::copy_from_slice(bytes)) {
+        match Line::take(room.copy(bytes)) {
             Ok(line) if line.stamp().position == position => {
                 left = line.stamp().left;
                 chunk.lines.push(line);
@@ -113,6 +113,22 @@ pub(crate) fn read(
         lose(&mut chunk, log, Flaw::Missing, found.next, 0);
     }
     Ok(chunk)
+}
+
+/// Where lines are copied to: many share an allocation.
+#[derive(Default)]
+struct Room(BytesMut);
+
+impl Room {
+    const SIZE: usize = 256 << 10;
+
+    fn copy(&mut self, bytes: &[u8]) -> BytesMut {
+        if self.0.capacity() < bytes.len() {
+            self.0 = BytesMut::with_capacity(bytes.len().max(Self::SIZE));
+        }
+        self.0.extend_from_slice(bytes);
+        self.0.split()
+    }
 }
 
 /// Notes that nothing can be read from where the chunk has got to, up to a position.

@@ -5,8 +5,9 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 
-use rethread_keeper::{Agent, Bypass, Running, Settings};
+use rethread_keeper::{Agent, Bypass, Running, Settings, TRACES};
 use rethread_store::{FileBackend, Options, Store};
 use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
@@ -63,7 +64,8 @@ impl Serve {
             Some(demo) => self.demo(demo, &place),
             None => self.settings(&place, context)?,
         };
-        log_to(&place.home, &self.typed.log)?;
+        let traces = if self.typed.traces { Traces::Written } else { Traces::Off };
+        log_to(&place.home, &self.typed.log, traces)?;
         rethread_keeper::allow_many_open_files();
         let runtime = runtime(Threads::Several)?;
         runtime.block_on(async {
@@ -94,6 +96,7 @@ impl Serve {
         settings.trash = demo.path().join("trash");
         let config = ("CLAUDE_CONFIG_DIR".to_owned(), demo.claude().display().to_string());
         settings.agent = Some(Agent { program: demo.agent(), environment: vec![config] });
+        settings.allowed_roots = vec![demo.project()];
         settings.demo = true;
         settings
     }
@@ -106,6 +109,7 @@ impl Serve {
         let mut settings = Settings::new(&place.home, context.store.clone());
         settings.listen = typed.listen.or(configured.listen).unwrap_or(settings.listen);
         settings.allowed_roots = either(&typed.allowed_roots, configured.allowed_root);
+        settings.start = std::env::var_os("HOME").map_or(settings.start, PathBuf::from);
         settings.allowed_hosts = [typed.allow_hosts.clone(), configured.allow_host].concat();
         settings.claude_folder = context.native.claude().ok().map(|claude| claude.path().to_owned());
         settings.cache = context.native.cache().unwrap_or(settings.cache);
@@ -211,24 +215,48 @@ async fn asked_to_end() {
     }
 }
 
-/// Has everything that the keeper notes written to its own file, one JSON object a line.
-fn log_to(home: &Path, level: &str) -> Result<(), Failure> {
-    use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-    let fail = |error: std::io::Error| Failure::Failed {
-        message: format!("cannot write the log: {error}"),
-        hint: None,
-    };
-    let level: tracing_subscriber::filter::LevelFilter = level.parse().map_err(|_| {
+/// Whether it is written down how long things took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Traces {
+    Off,
+    Written,
+}
+
+/// Has everything that the keeper notes written to its own files, one JSON object a line.
+fn log_to(home: &Path, level: &str, traces: Traces) -> Result<(), Failure> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    use tracing_subscriber::filter::{LevelFilter, Targets};
+    use tracing_subscriber::fmt::format::FmtSpan;
+    use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+    use tracing_subscriber::util::SubscriberInitExt as _;
+    let level: LevelFilter = level.parse().map_err(|_| {
         Failure::wrongly(format!("{level:?} is no level"), "one of error, warn, info, debug, trace")
     })?;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(home).map_err(fail)?;
-    let path = home.join("log.jsonl");
-    if fs::metadata(&path).is_ok_and(|log| log.len() > LOG) {
-        fs::rename(&path, home.join("log.1.jsonl")).map_err(fail)?;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(home).map_err(unwritable)?;
+    let layer = || tracing_subscriber::fmt::layer().json();
+    let wanted = Targets::new().with_default(level).with_target(TRACES, LevelFilter::OFF);
+    let mut layers =
+        vec![layer().with_writer(Mutex::new(appended(home, "log")?)).with_filter(wanted).boxed()];
+    if traces == Traces::Written {
+        let ended =
+            layer().with_span_events(FmtSpan::CLOSE).with_writer(Mutex::new(appended(home, "traces")?));
+        layers.push(ended.with_filter(Targets::new().with_target(TRACES, LevelFilter::INFO)).boxed());
     }
-    let file = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(fail)?;
-    let log = tracing_subscriber::fmt().json().with_max_level(level).with_writer(std::sync::Mutex::new(file));
     // A second one in the same process would be a test's; the first one's log is as good.
-    let _ = log.try_init();
+    let _ = tracing_subscriber::registry().with(layers).try_init();
     Ok(())
+}
+
+/// Opens one of the keeper's own logs; what is too long is put aside first.
+fn appended(home: &Path, name: &str) -> Result<fs::File, Failure> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let path = home.join(format!("{name}.jsonl"));
+    if fs::metadata(&path).is_ok_and(|log| log.len() > LOG) {
+        fs::rename(&path, home.join(format!("{name}.1.jsonl"))).map_err(unwritable)?;
+    }
+    fs::OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(unwritable)
+}
+
+fn unwritable(error: std::io::Error) -> Failure {
+    Failure::Failed { message: format!("cannot write the log: {error}"), hint: None }
 }

@@ -12,7 +12,7 @@ use crate::keeper_place::KeeperPlace;
 use crate::ui::Ui;
 
 /// How long it may take.
-const PATIENCE: u32 = 200;
+const PATIENCE: u32 = 600;
 const PERIOD: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]

@@ -132,7 +132,7 @@ impl Watcher {
             Ok(Verdict::Allow { updated_input, for_session }) => {
                 // What a person changed while they were thinking is what the tool will find.
                 let what = updated_input.as_ref().unwrap_or(&input);
-                driver.capture_before(&keeper, &tool, &call, what).await;
+                driver.capture_before(&tool, &call, what).await;
                 let updated_permissions = match for_session {
                     true => for_the_session(&tool, suggested),
                     false => Vec::new(),
@@ -151,17 +151,17 @@ impl Watcher {
     }
 
     async fn before(self, input: HookInput) -> HookOutput {
-        let Some((keeper, driver)) = self.both() else {
+        let Some((_, driver)) = self.both() else {
             return HookOutput::deny("the keeper is about to end");
         };
         let call = input.tool_use_id.clone().unwrap_or_default();
-        driver.capture_before(&keeper, &input.tool_name, &call, &input.tool_input).await;
+        driver.capture_before(&input.tool_name, &call, &input.tool_input).await;
         HookOutput::proceed()
     }
 
     async fn after(self, input: HookInput) -> HookOutput {
-        if let Some((keeper, driver)) = self.both() {
-            driver.capture_after(&keeper, &input.tool_use_id.unwrap_or_default()).await;
+        if let Some((_, driver)) = self.both() {
+            driver.capture_after(&input.tool_use_id.unwrap_or_default()).await;
         }
         HookOutput::proceed()
     }

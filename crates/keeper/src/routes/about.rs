@@ -97,6 +97,7 @@ pub(crate) async fn info(State(keeper): State<Arc<Keeper>>) -> Json<Info> {
 }
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct AuditQuery {
     /// How many at most.
     #[param(minimum = 1, maximum = 1000)]

@@ -15,6 +15,7 @@ use crate::keeper::Keeper;
 use crate::problem::Problem;
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct AttentionQuery {
     /// Only those in this state.
     state: Option<AttentionState>,

@@ -1,17 +1,20 @@
 //! What files were, and the way back.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
 use rethread_checkpoint::{Checkpointer, Choices, Plan, Point, Rewound, TreePath};
+use rethread_store::EntryId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::drive::fork_of;
 use super::sessions::find_fresh;
+use super::transcript::{later_than, parent_of};
 use crate::capture::{blocking, entry_id};
 use crate::catalogue::Known;
 use crate::extract::{Body, Part, SessionName};
@@ -42,7 +45,7 @@ pub(crate) async fn list(
 }
 
 /// Opens a session's checkpoints; none if it never had any.
-async fn open(keeper: &Arc<Keeper>, known: &Known) -> Result<Option<Arc<Checkpointer>>, Problem> {
+pub(super) async fn open(keeper: &Arc<Keeper>, known: &Known) -> Result<Option<Arc<Checkpointer>>, Problem> {
     if let Some(driver) = keeper.drivers.get(&known.card.session_id)
         && let Some(checkpointer) = driver.checkpointer()
     {
@@ -57,7 +60,7 @@ async fn open(keeper: &Arc<Keeper>, known: &Known) -> Result<Option<Arc<Checkpoi
     Ok(Some(Arc::new(opened.map_err(refuse)?)))
 }
 
-fn refuse(error: rethread_checkpoint::Error) -> Problem {
+pub(super) fn refuse(error: rethread_checkpoint::Error) -> Problem {
     use rethread_checkpoint::Error;
     match &error {
         Error::NoSuchPoint { .. } => Problem::not_found("checkpoint"),
@@ -126,7 +129,7 @@ pub(crate) async fn rewind(
         return Err(Problem::conflict("busy", "a turn runs").hint("interrupt it first").retryable());
     }
     let checkpointer = open(&keeper, &known).await?.ok_or_else(|| Problem::not_found("checkpoint"))?;
-    let point = Point::At(entry_id(&request.to).ok_or_else(|| Problem::not_found("checkpoint"))?);
+    let point = Point::At(point(&keeper, &known, &checkpointer, &request.to).await?);
     let beneath = |paths: &[PathBuf]| {
         let full = paths.iter().map(|path| checkpointer.root_path().join(path));
         full.map(|path| TreePath::beneath(checkpointer.root_path(), &path))
@@ -145,6 +148,11 @@ pub(crate) async fn rewind(
             .hint("ask with `dry_run` first, and send its digest")
             .with("digest", plan.digest.to_string()));
     }
+    // Whether there is anything to fork is known before a file is touched.
+    let before = match request.fork {
+        true => Some(before(&keeper, &known, &request.to).await?),
+        false => None,
+    };
     let own = Arc::clone(&checkpointer);
     let (plan, rewound) = blocking(async move {
         let rewound = own.apply(&plan).await;
@@ -152,9 +160,9 @@ pub(crate) async fn rewind(
     })
     .await;
     let rewound = rewound.map_err(refuse)?;
-    let fork = match request.fork {
-        true => Some(fork_before(&keeper, &known, &request.to).await?),
-        false => None,
+    let fork = match before {
+        Some(before) => Some(fork_of(&keeper, &known, Some(before), None).await?.id),
+        None => None,
     };
     let undo = rewound.receipt.as_ref().map(|receipt| format!("/api/v1/rewinds/{id}.{receipt}/undo"));
     keeper.audit.write(
@@ -178,16 +186,33 @@ fn answer(plan: &Plan, rewound: &Rewound, undo: Option<String>, fork: Option<Str
     RewindAnswer { digest: plan.digest.to_string(), steps: steps.collect(), result, undo, fork }
 }
 
-/// Forks the conversation just before a message, if there is anything before it.
-async fn fork_before(keeper: &Arc<Keeper>, known: &Known, message: &str) -> Result<String, Problem> {
-    let parent = super::messages::parent_of(keeper, known, message).await?;
-    let parent = parent.ok_or_else(|| {
-        Problem::conflict(
-            "nothing-before",
-            "files are as they were; the conversation begins with that message",
-        )
-    })?;
-    Ok(fork_of(keeper, known, Some(parent), None).await?.id)
+/// Returns what stands before a message, to fork after.
+async fn before(keeper: &Arc<Keeper>, known: &Known, message: &str) -> Result<String, Problem> {
+    parent_of(keeper, known, message).await?.ok_or_else(|| {
+        Problem::conflict("nothing-before", "the conversation begins with that message")
+            .hint("rewind without `fork`, and begin a new session")
+    })
+}
+
+/// Returns what files can be taken back to: a checkpoint, a message, or the next message after it whose turn changed
+/// something.
+pub(super) async fn point(
+    keeper: &Arc<Keeper>,
+    known: &Known,
+    checkpointer: &Arc<Checkpointer>,
+    to: &str,
+) -> Result<EntryId, Problem> {
+    let id = entry_id(to).ok_or_else(|| Problem::not_found("checkpoint"))?;
+    let own = Arc::clone(checkpointer);
+    let all = blocking(async move { own.checkpoints().await }).await.map_err(refuse)?;
+    if known.native.is_none() || all.iter().any(|it| it.id == id || it.message.as_ref() == Some(&id)) {
+        return Ok(id);
+    }
+    let changed: HashSet<&str> =
+        all.iter().filter_map(|it| it.message.as_ref().map(EntryId::as_str)).collect();
+    let later = later_than(keeper, known, to).await?;
+    let next = later.iter().find(|message| changed.contains(message.as_str()));
+    next.and_then(|message| entry_id(message)).ok_or_else(|| Problem::not_found("checkpoint"))
 }
 
 /// Undoes a rewind

@@ -17,7 +17,7 @@ use super::sessions::{find, find_fresh};
 use crate::Bypass;
 use crate::card::{Home, SessionCard};
 use crate::catalogue::Known;
-use crate::drive::{Begin, Driver, Mode, Part, Turn};
+use crate::drive::{Begin, Driver, Ending, Mode, Part, Turn};
 use crate::extract::{Body, SessionName};
 use crate::gate::Caller;
 use crate::keeper::Keeper;
@@ -65,6 +65,7 @@ pub(crate) async fn create(
     if is_new {
         let (permission_mode, model) = (new.permission_mode, new.model);
         let begin = Begin { session: id.clone(), cwd, name: new.name, permission_mode, model };
+        keeper.pending.add(&begin).map_err(|error| Problem::failed(&error))?;
         keeper.add_pending(&begin);
         let driver = keeper.drivers.get_or_begin(&id, || Driver::new(begin));
         keeper.audit.write("create", &caller.name(), json!({ "session": id }));
@@ -323,7 +324,7 @@ pub(crate) async fn lease(
     match request.action {
         LeaseAction::Release => {
             if let Some(driver) = keeper.drivers.remove(&id) {
-                driver.end(&keeper).await;
+                driver.end(&keeper, Ending::ForGood).await;
             }
             keeper.forget_take_over(&id);
             let news = keeper.catalogue_mut().set_state(&id, None);

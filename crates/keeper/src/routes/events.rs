@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::Asked;
+use crate::frame::Frame;
 use crate::hub::Taken;
 use crate::keeper::{Keeper, over};
 use crate::problem::Problem;
@@ -20,6 +21,7 @@ use crate::topic::Interest;
 const BYTES: usize = 4 << 20;
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct EventsQuery {
     /// `EPOCH:SEQ` of the last answer; only what comes from now on if it is missing.
     after: Option<String>,
@@ -72,13 +74,13 @@ pub(crate) async fn events(
     loop {
         moved.mark_unchanged();
         // Only numbered events can be asked for again, so that only those are answered with.
-        let numbered = |frame: &bytes::Bytes| -> Option<(u64, Box<RawValue>)> {
+        let numbered = |frame: &Frame| -> Option<(u64, Box<RawValue>)> {
             #[derive(Deserialize)]
             struct Numbered {
                 seq: Option<u64>,
             }
-            let Numbered { seq } = serde_json::from_slice(frame).ok()?;
-            let text = String::from_utf8(frame.to_vec()).ok()?;
+            let Numbered { seq } = serde_json::from_slice(frame.json()).ok()?;
+            let text = String::from_utf8(frame.json().to_vec()).ok()?;
             Some((seq?, RawValue::from_string(text).ok()?))
         };
         let seq_before = hub.seq();

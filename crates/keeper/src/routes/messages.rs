@@ -1,4 +1,4 @@
-//! Conversations: pages of them, single lines, branches, subagents, and what is damaged.
+//! Conversations, a page at a time.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -6,23 +6,22 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::header;
-use axum::response::{IntoResponse as _, Response};
 use rethread_store::Page;
-use rethread_transcripts::{Fault, History, Subagent, Transcript};
+use rethread_transcripts::{History, Transcript};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::sessions::{MOST, USUAL, find, find_fresh};
-use crate::card::{SessionHealth, SessionState};
+use crate::card::SessionState;
 use crate::catalogue::Known;
-use crate::extract::{Asked, Part, SessionName};
+use crate::extract::{Asked, SessionName};
 use crate::item::MessageItem;
 use crate::keeper::Keeper;
 use crate::position::Position;
 use crate::problem::Problem;
 
 #[derive(Clone, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct MessagesQuery {
     /// The conversation that would be resumed, or every branch in the order of the file.
     branch: Option<Branch>,
@@ -355,263 +354,7 @@ async fn stored(keeper: &Keeper, id: &str, query: &MessagesQuery) -> Read {
     Ok((items.collect(), paging, position))
 }
 
-/// Opens a native session's transcript and reads all of it.
-async fn transcript(keeper: &Arc<Keeper>, name: &SessionName) -> Result<(Known, Transcript), Problem> {
-    let known = find_fresh(keeper, name).await?;
-    let Some(session) = known.native.clone() else {
-        return Err(Problem::bad_request("a stored session has no transcript of Claude Code's"));
-    };
-    let own = Arc::clone(keeper);
-    let read = tokio::task::spawn_blocking(move || {
-        let file = own.open_native(&session.path).map_err(|_| Problem::not_found("session"))?;
-        Transcript::of(file, session.path.clone()).map_err(Problem::from)
-    });
-    let transcript = read.await.map_err(|error| Problem::failed(&error))??;
-    Ok((known, transcript))
-}
-
-/// The exact bytes of a message's line
-#[utoipa::path(get, path = "/sessions/{id}/messages/{uuid}/raw", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71"), ("uuid" = String, Path, example = "u1")), responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"), (status = "default", body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn raw(
-    State(keeper): State<Arc<Keeper>>,
-    name: SessionName,
-    Part(uuid): Part,
-) -> Result<Response, Problem> {
-    let known = find_fresh(&keeper, &name).await?;
-    let bytes = if known.native.is_some() {
-        let (_, transcript) = transcript(&keeper, &name).await?;
-        let found = tokio::task::spawn_blocking(move || {
-            let chain = transcript.chain_to(&uuid)?;
-            let mut reader = transcript.read(&chain);
-            let mut last = Vec::new();
-            while let Some(entry) = reader.next() {
-                let entry = entry?;
-                if entry.view().uuid.as_deref() == Some(&*uuid) {
-                    last = entry.raw().to_vec();
-                }
-            }
-            Ok::<_, Problem>(last)
-        });
-        found.await.map_err(|error| Problem::failed(&error))??
-    } else {
-        let session = keeper.store().open(&name.id.parse()?).await?;
-        let history = session.messages_up_to(&uuid.parse()?).await?;
-        let last = history.records.last().map(|record| record.entry.as_bytes().to_vec());
-        last.ok_or_else(|| Problem::not_found("message"))?
-    };
-    // Nothing a browser would render, whatever is in it.
-    Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
-}
-
-/// The branches of a conversation, and its relatives.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Tree {
-    branches: Vec<TreeBranch>,
-    /// The session that it was forked from.
-    parent: Option<String>,
-    /// The sessions that were forked from it.
-    forks: Vec<String>,
-}
-
-/// One branch.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct TreeBranch {
-    /// Its last message.
-    leaf: Option<String>,
-    /// It is the one that would be resumed.
-    active: bool,
-    messages: u64,
-    /// The last message that it shares with the active one.
-    leaves_at: Option<String>,
-}
-
-/// The branches and forks of a session
-#[utoipa::path(get, path = "/sessions/{id}/tree", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 200, body = Tree), (status = "default", body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn tree(
-    State(keeper): State<Arc<Keeper>>,
-    name: SessionName,
-) -> Result<Json<Tree>, Problem> {
-    let known = find_fresh(&keeper, &name).await?;
-    let (parent, forks) = (known.card.parent.clone(), known.card.forks.clone());
-    if known.native.is_none() {
-        let session = keeper.store().open(&name.id.parse()?).await?;
-        let page = session.page(Page::Last(1)).await?;
-        let leaf = page.records.last().map(|record| record.entry.id().to_string());
-        let messages = known.card.message_count.unwrap_or(0);
-        let branches = vec![TreeBranch { leaf, active: true, messages, leaves_at: None }];
-        return Ok(Json(Tree { branches, parent, forks }));
-    }
-    let (_, transcript) = transcript(&keeper, &name).await?;
-    let branches = tokio::task::spawn_blocking(move || branches(&transcript));
-    let branches = branches.await.map_err(|error| Problem::failed(&error))??;
-    Ok(Json(Tree { branches, parent, forks }))
-}
-
-fn branches(transcript: &Transcript) -> Result<Vec<TreeBranch>, Problem> {
-    let active: Vec<_> = transcript.active().spans().collect();
-    let id_at = |chain: &rethread_transcripts::Chain, at: usize| -> Result<Option<String>, Problem> {
-        let mut reader = transcript.read(chain);
-        let mut number = 0;
-        while let Some(entry) = reader.next() {
-            let entry = entry?;
-            if number == at {
-                return Ok(entry.view().uuid.map(std::borrow::Cow::into_owned));
-            }
-            number += 1;
-        }
-        Ok(None)
-    };
-    let mut all = Vec::new();
-    for chain in transcript.branches() {
-        let spans: Vec<_> = chain.spans().collect();
-        let shared = spans.iter().zip(&active).take_while(|(one, other)| one == other).count();
-        let is_active = spans.last() == active.last();
-        let leaf = chain.last(1);
-        let leaf = id_at(&leaf, leaf.len().saturating_sub(1))?;
-        let leaves_at = match (is_active, shared) {
-            (true, _) | (_, 0) => None,
-            (false, shared) => id_at(&chain, shared - 1)?,
-        };
-        all.push(TreeBranch { leaf, active: is_active, messages: chain.message_count(), leaves_at });
-    }
-    Ok(all)
-}
-
-/// The subagents of a session.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct SubagentPage {
-    items: Vec<SubagentItem>,
-}
-
-/// A subagent; `messages?agent=ID` reads its transcript.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct SubagentItem {
-    agent_id: String,
-    agent_type: Option<String>,
-    description: Option<String>,
-    /// The call that sent it.
-    tool_use_id: Option<String>,
-}
-
-/// The subagents of a session
-#[utoipa::path(get, path = "/sessions/{id}/subagents", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 200, body = SubagentPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn subagents(
-    State(keeper): State<Arc<Keeper>>,
-    name: SessionName,
-) -> Result<Json<SubagentPage>, Problem> {
-    let known = find_fresh(&keeper, &name).await?;
-    let all = known.native.as_ref().map(|session| Subagent::all_of(&session.path)).unwrap_or_default();
-    let is_ours = |subagent: &Subagent| keeper.open_native(&subagent.path).is_ok();
-    let items = all.into_iter().filter(is_ours).map(|subagent| {
-        let Subagent { agent_id, agent_type, description, tool_use_id, .. } = subagent;
-        SubagentItem { agent_id, agent_type, description, tool_use_id }
-    });
-    Ok(Json(SubagentPage { items: items.collect() }))
-}
-
-/// What is wrong with a session.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Problems {
-    health: SessionHealth,
-    items: Vec<ProblemItem>,
-}
-
-/// Something that is not as it should be.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct ProblemItem {
-    offset: u64,
-    length: u64,
-    /// A stable name in snake case.
-    kind: String,
-    /// What it is, in words.
-    reason: String,
-    /// Something of the conversation cannot be read, or only with luck.
-    damage: bool,
-}
-
-impl From<&Fault> for ProblemItem {
-    fn from(fault: &Fault) -> Self {
-        let kind = match serde_json::to_value(&fault.kind) {
-            Ok(serde_json::Value::String(kind)) => kind,
-            Ok(serde_json::Value::Object(kind)) => kind.keys().next().cloned().unwrap_or_default(),
-            _ => String::new(),
-        };
-        let (offset, length) = (fault.offset, fault.length);
-        Self { offset, length, kind, reason: fault.kind.to_string(), damage: fault.kind.is_damage() }
-    }
-}
-
-/// Damaged lines, with their places
-#[utoipa::path(get, path = "/sessions/{id}/problems", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 200, body = Problems), (status = "default", body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn problems(
-    State(keeper): State<Arc<Keeper>>,
-    name: SessionName,
-) -> Result<Json<Problems>, Problem> {
-    let known = find_fresh(&keeper, &name).await?;
-    if known.native.is_none() {
-        let report = keeper.store().verify(&name.id.parse()?).await?;
-        let items: Vec<ProblemItem> = report
-            .problems
-            .iter()
-            .map(|problem| ProblemItem {
-                offset: 0,
-                length: 0,
-                kind: "damaged".into(),
-                reason: problem.to_string(),
-                damage: true,
-            })
-            .collect();
-        let health = match items.first() {
-            None => SessionHealth::ok(),
-            Some(first) => SessionHealth {
-                status: crate::HealthStatus::Degraded,
-                bad_lines: Some(items.len() as u64),
-                reason: Some(first.reason.clone()),
-                ..SessionHealth::ok()
-            },
-        };
-        return Ok(Json(Problems { health, items }));
-    }
-    let (known, transcript) = transcript(&keeper, &name).await?;
-    let faults = transcript.faults();
-    let health = SessionHealth::of_faults(&faults, known.card.driver_pid.is_some());
-    keeper.note_health(&known, &health);
-    Ok(Json(Problems { health, items: faults.iter().map(ProblemItem::from).collect() }))
-}
-
 /// Returns the messages on all lines after a place in the file.
 pub(crate) fn lines_since(file: &File, offset: u64) -> Result<Vec<MessageItem>, Problem> {
     since(file, offset, u64::MAX).map(|(items, ..)| items)
-}
-
-/// Returns the message that another one follows, over whatever the program put in between.
-pub(crate) async fn parent_of(
-    keeper: &Arc<Keeper>,
-    known: &Known,
-    message: &str,
-) -> Result<Option<String>, Problem> {
-    let id = &known.card.session_id;
-    let Some(session) = known.native.clone() else {
-        let session = keeper.store().open(&id.parse()?).await?;
-        let page = session.page(Page::Before(message.parse()?, 1)).await?;
-        return Ok(page.records.last().map(|record| record.entry.id().to_string()));
-    };
-    let (own, message) = (Arc::clone(keeper), message.to_owned());
-    let found = tokio::task::spawn_blocking(move || {
-        let file = own.open_native(&session.path).map_err(|_| Problem::not_found("session"))?;
-        let transcript = Transcript::of(file, session.path.clone())?;
-        let chain = transcript.chain_to(&message)?;
-        let mut reader = transcript.read(&chain);
-        let mut before = None;
-        while let Some(entry) = reader.next() {
-            let entry = entry?;
-            let uuid = entry.view().uuid.map(std::borrow::Cow::into_owned);
-            if uuid.as_deref() == Some(&*message) {
-                break;
-            }
-            before = uuid.filter(|_| entry.is_message()).or(before);
-        }
-        Ok::<_, Problem>(before)
-    });
-    found.await.map_err(|error| Problem::failed(&error))?
 }

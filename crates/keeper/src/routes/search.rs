@@ -14,6 +14,7 @@ use crate::problem::Problem;
 use crate::search::{Hit, Hunt};
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct SearchQuery {
     /// The text, at least two characters, whatever its case.
     q: String,

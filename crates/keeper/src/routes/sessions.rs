@@ -24,6 +24,7 @@ pub(crate) const MOST: usize = 500;
 pub(crate) const USUAL: usize = 50;
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct SessionsQuery {
     /// Only those of this repository or directory.
     project: Option<String>,
@@ -221,6 +222,7 @@ pub(crate) async fn patch(
                 native.folder.archive(&id, if archived { Shelf::Archive } else { Shelf::List })?;
             }
         }
+        (None, _) if known.card.state == SessionState::Pending => rename_pending(&keeper, &id, &change)?,
         _ => {
             let session = keeper.store().open(&id.parse()?).await?;
             let (name, tags) = (change.name, change.tags);
@@ -238,6 +240,21 @@ pub(crate) async fn patch(
     }
     keeper.audit.write("change", &caller.name(), json!({ "session": id }));
     get(State(keeper), name).await
+}
+
+/// A session that has not begun yet has a name, and nothing else to change.
+fn rename_pending(keeper: &Keeper, id: &str, change: &Change) -> Result<(), Problem> {
+    let (Some(name), None, None) = (&change.name, &change.tags, change.archived) else {
+        return Err(Problem::conflict("pending", "this session has not begun yet: only its name can change"));
+    };
+    if name.trim().is_empty() {
+        return Err(Problem::bad_request("a name must not be blank"));
+    }
+    let driver = keeper.drivers.get(id).ok_or_else(|| Problem::not_found("session"))?;
+    let begin = driver.rename(name);
+    keeper.pending.add(&begin).map_err(|error| Problem::failed(&error))?;
+    keeper.add_pending(&begin);
+    Ok(())
 }
 
 /// What became of a session.
@@ -262,6 +279,7 @@ pub(crate) async fn delete(
             keeper.open_native(&session.path).map_err(|_| Problem::not_found("session"))?;
             native.folder.delete(&key.id, &keeper.settings.trash)?;
         }
+        _ if keeper.pending.delete(&key.id) => drop(keeper.drivers.remove(&key.id)),
         _ => drop(keeper.store().delete(&key.id.parse()?).await?),
     }
     keeper.audit.write("delete", &caller.name(), json!({ "session": key.id, "home": key.home }));
@@ -280,6 +298,11 @@ pub(crate) async fn restore(
 ) -> Result<Json<Arc<SessionCard>>, Problem> {
     let trash = &keeper.settings.trash;
     let trashed = rethread_transcripts::ClaudeFolder::trashed(trash);
+    if let Some(begin) = keeper.pending.restore(&name.id) {
+        keeper.recall(begin);
+        keeper.audit.write("restore", &caller.name(), json!({ "session": name.id }));
+        return get(State(keeper), name).await;
+    }
     let is_native = name.home != Some(Home::Stored) && trashed.iter().any(|it| it.session_id == name.id);
     match (&keeper.native, is_native) {
         (Some(native), true) => {

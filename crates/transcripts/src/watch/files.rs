@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use serde::de::IgnoredAny;
+
 use super::{Change, Event, From};
 use crate::envelope::Envelope;
 use crate::lines::each_line;
@@ -125,12 +127,12 @@ impl Files {
         if !self.is_ours(path) {
             return;
         }
-        let mut tell = |event| take(Change { path: path.to_owned(), event });
+        let mut tell = |event, more| take(Change { path: path.to_owned(), event, more });
         match self.advance(path, &mut tell) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if self.known.remove(path).is_some() {
-                    tell(Event::Removed);
+                    tell(Event::Removed, false);
                 }
             }
             // What cannot be read now may be readable at the next notice; nothing is passed over.
@@ -138,13 +140,13 @@ impl Files {
         }
     }
 
-    fn advance(&mut self, path: &Path, tell: &mut impl FnMut(Event)) -> io::Result<()> {
+    fn advance(&mut self, path: &Path, tell: &mut impl FnMut(Event, bool)) -> io::Result<()> {
         let file = File::open(path)?;
         loop {
             let state = State::of(&file.metadata()?);
             let known = self.known.get(path).filter(|known| known.still_holds(&file, state)).cloned();
             if known.is_none() && self.known.remove(path).is_some() {
-                tell(Event::Restarted);
+                tell(Event::Restarted, true);
                 continue;
             }
             let mut next = known.clone().unwrap_or_default();
@@ -161,7 +163,10 @@ impl Files {
                 continue;
             }
             self.known.insert(path.to_owned(), next);
-            events.into_iter().for_each(&mut *tell);
+            let mut events = events.into_iter();
+            while let Some(event) = events.next() {
+                tell(event, events.len() > 0);
+            }
             return Ok(());
         }
     }
@@ -205,12 +210,18 @@ fn deliver(at: u64, line: &[u8], tell: &mut impl FnMut(Event)) {
         let span = Span { offset, length: u32::try_from(raw.len()).unwrap_or(u32::MAX) };
         tell(Event::Added { span, raw: raw.to_vec() });
     };
-    if Envelope::of(line).is_some() {
+    if is_entry(line) {
         return give(at, line);
     }
     for range in remains(line, false).into_iter().flat_map(|remains| remains.entries) {
         give(at + range.start as u64, &line[range]);
     }
+}
+
+/// Returns whether a line can be read as an entry. Nearly all are plain JSON, which is quicker to see.
+fn is_entry(line: &[u8]) -> bool {
+    line.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
+        || Envelope::of(line).is_some()
 }
 
 fn fingerprint_at(file: &File, place: u64) -> io::Result<Vec<u8>> {

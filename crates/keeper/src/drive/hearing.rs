@@ -1,0 +1,160 @@
+//! What an agent says, until it ends.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rethread_claude::{Frame, FrameKind, MessageStream};
+use serde_json::{Value, json};
+
+use super::driver::Driver;
+use super::partial::Partial;
+use crate::hub::Wake;
+use crate::item::MessageItem;
+use crate::keeper::Keeper;
+use crate::merge::Arrival;
+
+/// How often a lease is renewed.
+const RENEWAL: Duration = Duration::from_secs(20);
+
+impl Driver {
+    /// Hears what the agent says, until it ends.
+    pub(super) async fn read(self: Arc<Self>, keeper: Arc<Keeper>, mut stream: MessageStream) {
+        let mut renewal = tokio::time::interval(RENEWAL);
+        renewal.tick().await;
+        loop {
+            tokio::select! {
+                frame = stream.next_frame() => match frame {
+                    Some(Ok(frame)) => self.hear(&keeper, &frame),
+                    Some(Err(error)) => {
+                        tracing::warn!(%error, "the agent said something odd");
+                        if matches!(error, rethread_claude::Error::Ended { .. }) {
+                            self.fail_given(&keeper, &error.to_string());
+                            break;
+                        }
+                    }
+                    None => break,
+                },
+                _ = renewal.tick() => {
+                    let (own, keeper) = (Arc::clone(&self), Arc::clone(&keeper));
+                    tokio::spawn(async move { own.renew(&keeper).await });
+                }
+            }
+        }
+        self.ended(&keeper).await;
+    }
+
+    fn hear(self: &Arc<Self>, keeper: &Arc<Keeper>, frame: &Frame) {
+        self.state().used = Instant::now();
+        match frame.kind() {
+            FrameKind::Assistant | FrameKind::User => {
+                if let Some(item) = MessageItem::of_frame(frame.raw()) {
+                    self.take(keeper, Arrival::Stream(item), Wake::Now);
+                }
+            }
+            FrameKind::StreamEvent => {
+                let Ok(json) = frame.json() else { return };
+                // A subagent's pieces belong to its own transcript.
+                if json["parent_tool_use_id"].is_null()
+                    && let Some(delta) = self.state().partial.take(&json["event"])
+                {
+                    keeper.hub.whisper(&self.session, "message.delta", delta);
+                }
+            }
+            FrameKind::ToolProgress => {
+                if let Ok(json) = frame.json() {
+                    keeper.hub.whisper(&self.session, "tool.progress", json);
+                }
+            }
+            FrameKind::System => {
+                let Ok(json) = frame.json() else { return };
+                match json["subtype"].as_str() {
+                    Some("task_started") => keeper.hub.publish(&self.session, "subagent.started", json),
+                    Some("task_notification") => {
+                        keeper.hub.publish(&self.session, "subagent.completed", json);
+                    }
+                    _ => {}
+                }
+            }
+            FrameKind::Result => {
+                if let Ok(json) = frame.json() {
+                    self.turn_ended(keeper, &json);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn turn_ended(self: &Arc<Self>, keeper: &Arc<Keeper>, result: &Value) {
+        let message = {
+            let mut state = self.state();
+            let message = state.current.take().map(|current| current.message);
+            let interrupted = std::mem::take(&mut state.interrupting);
+            state.partial = Partial::default();
+            let aborted =
+                result["terminal_reason"].as_str().is_some_and(|reason| reason.starts_with("aborted"));
+            let is_success = result["subtype"] == "success";
+            let kind = match (interrupted && (aborted || !is_success), result["is_error"] == true) {
+                (true, _) => "turn.interrupted",
+                (false, false) if is_success => "turn.completed",
+                (false, _) => "turn.failed",
+            };
+            state.has_failed = kind == "turn.failed";
+            let data = json!({
+                "message": message, "subtype": result["subtype"], "result": result["result"], "errors": result["errors"],
+                "usage": result["usage"], "total_cost_usd": result["total_cost_usd"], "duration_ms": result["duration_ms"],
+            });
+            keeper.hub.publish(&self.session, kind, data);
+            message
+        };
+        tracing::info!(session = &*self.session, message, "a turn ended");
+        self.refresh_state(keeper);
+        self.go_on(keeper);
+    }
+
+    /// Says that the turn came to nothing, if the agent had it. One that is yet to be given goes to the next agent.
+    fn fail_given(&self, keeper: &Keeper, why: &str) {
+        if self.state().current.as_ref().is_some_and(|current| current.is_given) {
+            self.fail(keeper, why);
+        }
+    }
+
+    /// Cleans up after an agent that has ended.
+    async fn ended(self: &Arc<Self>, keeper: &Arc<Keeper>) {
+        let client = {
+            let mut state = self.state();
+            state.pids.clear();
+            state.partial = Partial::default();
+            state.ending = true;
+            state.client.take()
+        };
+        self.fail_given(keeper, "the agent ended");
+        if let Some(mut client) = client.and_then(Arc::into_inner)
+            && let Err(error) = client.close().await
+        {
+            tracing::warn!(%error, "the agent did not end well");
+        }
+        self.read_the_rest(keeper).await;
+        self.take(keeper, Arrival::Ended, Wake::Now);
+        let mut process = self.process.lock().await;
+        self.let_go(&mut process).await;
+        drop(process);
+        self.state().ending = false;
+        self.refresh_state(keeper);
+        self.go_on(keeper);
+    }
+
+    /// Reads what the agent wrote, to its end: only what is not there either was never written.
+    async fn read_the_rest(&self, keeper: &Arc<Keeper>) {
+        let from = self.state().from;
+        let Some(path) = keeper.transcript_of(&self.session) else { return };
+        let own = Arc::clone(keeper);
+        let read = tokio::task::spawn_blocking(move || {
+            let file = own.open_native(&path).ok()?;
+            crate::routes::lines_since(&file, from).ok()
+        });
+        for item in read.await.ok().flatten().unwrap_or_default() {
+            self.take(keeper, Arrival::Disk(item), Wake::Soon);
+        }
+        keeper.hub.wake();
+    }
+}

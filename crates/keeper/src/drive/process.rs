@@ -1,0 +1,202 @@
+//! The agent of a session: at most one, held by a lease, and ended when nobody needs it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use rethread_claude::ClaudeClient;
+use rethread_store::{Claim, Lease, NewSession, Session};
+use serde_json::{Value, json};
+
+use super::agent::{self, Beginning};
+use super::driver::Driver;
+use crate::capture::{Captures, blocking};
+use crate::keeper::{COMPANION, Keeper};
+use crate::problem::Problem;
+
+/// How long a lease holds unless it is renewed.
+const LEASE: Duration = Duration::from_secs(60);
+/// How often it is looked whether an agent has ended, and how long that is waited for: an agent has so long to end by
+/// itself, and then it is made to.
+const ENDING: Duration = Duration::from_millis(25);
+const ENDED: Duration = Duration::from_secs(30);
+/// How long an agent may take to stop what it does before its input is closed.
+const STOPPING: Duration = Duration::from_secs(3);
+
+/// What is held while an agent runs.
+#[derive(Debug, Default)]
+pub(super) struct Process {
+    companion: Option<Session>,
+    lease: Option<Arc<Lease>>,
+}
+
+/// Whether a session may be driven again after its agent was ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    ForNow,
+    ForGood,
+}
+
+impl Driver {
+    /// Returns the agent, and starts it if it does not run.
+    pub(super) async fn client(self: &Arc<Self>, keeper: &Arc<Keeper>) -> Result<Arc<ClaudeClient>, Problem> {
+        // One that is about to end has to be gone first.
+        while self.state().ending {
+            tokio::time::sleep(ENDING).await;
+        }
+        let mut process = self.process.lock().await;
+        if self.state().is_over {
+            return Err(Problem::conflict("released", "the session was just let go").retryable());
+        }
+        if let Some(client) = self.state().client.clone() {
+            return Ok(client);
+        }
+        let agent = keeper.settings.agent.clone().ok_or_else(|| keeper.nothing_to_drive_with())?;
+        self.hold(keeper, &mut process, Claim::IfFree).await?;
+        let transcript = keeper.transcript_of(&self.session);
+        let from =
+            transcript.as_ref().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |file| file.len());
+        if let Some(companion) = &process.companion {
+            let opened = Captures::open(keeper, companion, &self.begin().cwd).await;
+            let opened = opened.inspect_err(|error| tracing::warn!(%error, "there will be no checkpoints"));
+            self.state().captures = opened.ok().map(Arc::new);
+        }
+        let beginning = if transcript.is_some() { Beginning::Resumed } else { Beginning::New };
+        let mut started = agent::start(keeper, self, &agent, beginning).await;
+        if let Err(rethread_claude::Error::Ended { complaints, .. }) = &started
+            && complaints.contains("No conversation")
+            && keeper.put_away_empty(&self.session)
+        {
+            started = agent::start(keeper, self, &agent, Beginning::New).await;
+        }
+        let client = match started {
+            Ok(client) => Arc::new(client),
+            Err(error) => {
+                self.let_go(&mut process).await;
+                let problem = Problem::new(StatusCode::BAD_GATEWAY, "agent-failed").detail(error.to_string());
+                return Err(problem.hint("`rethread doctor` and `claude --version` say more").retryable());
+            }
+        };
+        let pid = client
+            .server_info()
+            .ok()
+            .and_then(|info| info["pid"].as_u64())
+            .and_then(|pid| u32::try_from(pid).ok());
+        let guard = pid.and_then(crate::peer::parent).filter(|parent| *parent != std::process::id());
+        let stream = client.messages().map_err(|error| Problem::failed(&error))?;
+        {
+            let mut state = self.state();
+            state.pids = [pid, guard].into_iter().flatten().collect();
+            (state.client, state.from) = (Some(Arc::clone(&client)), from);
+        }
+        tokio::spawn(Arc::clone(self).read(Arc::clone(keeper), stream));
+        Ok(client)
+    }
+
+    /// Becomes the one who drives the session.
+    async fn hold(&self, keeper: &Arc<Keeper>, process: &mut Process, claim: Claim) -> Result<(), Problem> {
+        if !keeper.store().backend().capabilities().keeps {
+            return Ok(());
+        }
+        let begin = self.begin();
+        let store = keeper.store().clone();
+        let companion = blocking(async move {
+            let id: rethread_store::SessionId = begin.session.parse()?;
+            if let Some(session) = store.load(&id).await? {
+                return Ok::<_, rethread_store::Error>(session);
+            }
+            let session = store.create(NewSession::at(&begin.cwd).id(id)).await?;
+            let mark = |metadata: &mut rethread_store::Metadata| {
+                metadata.extra.insert(COMPANION.into(), Value::Bool(true));
+            };
+            session.update(mark).await?;
+            Ok(session)
+        });
+        let companion = companion.await?;
+        if process.lease.is_none() || claim == Claim::TakeOver {
+            let own = companion.clone();
+            let lease = blocking(async move { own.lease("rethread keeper", LEASE, claim).await }).await?;
+            process.lease = Some(Arc::new(lease));
+        }
+        process.companion = Some(companion);
+        Ok(())
+    }
+
+    pub(super) async fn let_go(&self, process: &mut Process) {
+        if let Some(lease) = process.lease.take().and_then(Arc::into_inner) {
+            // One that cannot be given back lapses.
+            let _ = blocking(async move { lease.release().await }).await;
+        }
+    }
+
+    /// Acquires the session without sending anything.
+    pub(crate) async fn acquire(&self, keeper: &Arc<Keeper>, claim: Claim) -> Result<(), Problem> {
+        let mut process = self.process.lock().await;
+        self.hold(keeper, &mut process, claim).await
+    }
+
+    /// Keeps the lease alive; ends the agent if somebody took over.
+    pub(super) async fn renew(self: &Arc<Self>, keeper: &Arc<Keeper>) {
+        let lease = self.process.lock().await.lease.clone();
+        let Some(lease) = lease else { return };
+        let renewed = blocking(async move { lease.renew().await }).await;
+        if let Err(error @ rethread_store::Error::Fenced { .. }) = renewed {
+            tracing::warn!(%error, "somebody took over");
+            self.process.lock().await.lease = None;
+            let data = json!({ "session_id": &*self.session, "taken_over": error.to_string() });
+            keeper.hub.publish(&self.session, "session.state", data);
+            self.end(keeper, Ending::ForNow).await;
+        }
+    }
+
+    /// Ends the agent if nobody has asked it anything for a while.
+    pub(crate) async fn end_if_idle(self: &Arc<Self>, keeper: &Arc<Keeper>, patience: Duration) {
+        let client = {
+            let mut state = self.state();
+            let is_idle =
+                state.current.is_none() && state.queue.is_empty() && state.used.elapsed() >= patience;
+            if !is_idle || state.client.is_none() || state.ending {
+                return;
+            }
+            state.ending = true;
+            state.client.clone()
+        };
+        self.close(keeper, client).await;
+    }
+
+    /// Ends the agent; what it does is interrupted.
+    pub(crate) async fn end(self: &Arc<Self>, keeper: &Arc<Keeper>, ending: Ending) {
+        let client = {
+            let mut state = self.state();
+            state.is_over |= ending == Ending::ForGood;
+            state.interrupting = state.current.is_some();
+            state.queue.clear();
+            state.ending |= state.client.is_some();
+            state.client.clone()
+        };
+        self.close(keeper, client).await;
+    }
+
+    async fn close(self: &Arc<Self>, keeper: &Arc<Keeper>, client: Option<Arc<ClaudeClient>>) {
+        let Some(client) = client else {
+            let mut process = self.process.lock().await;
+            self.let_go(&mut process).await;
+            return;
+        };
+        if self.message().is_some() {
+            // It is asked to stop first, so that what it has written down is whole.
+            let _ = tokio::time::timeout(STOPPING, client.interrupt()).await;
+        }
+        let _ = client.close_input();
+        drop(client);
+        let ended = async {
+            while self.state().ending {
+                tokio::time::sleep(ENDING).await;
+            }
+        };
+        if tokio::time::timeout(ENDED, ended).await.is_err() {
+            tracing::error!(session = &*self.session, "the agent does not end");
+        }
+        self.refresh_state(keeper);
+    }
+}
