@@ -39,8 +39,8 @@ async fn a_prompt_comes_from_a_file_or_is_longer_than_any_argument() {
     fs::write(&file, "You are a poet, says the file.").unwrap();
     let (_, body) = asked(&home, options(&home).system_prompt(SystemPrompt::File(file))).await;
     assert!(body["system"].to_string().contains("says the file"), "{}", body["system"]);
-    if !home.program().is_at_least("2.1.300") {
-        return not_in_this_version("long prompts are taken in another form");
+    if !home.program().is_at_least("2.1.200") {
+        return not_in_this_version("a system prompt that comes with the first request is passed over");
     }
     let long = format!("{} to the very end.", "Be kind. ".repeat(20_000));
     let (_, body) = asked(&home, options(&home).system_prompt(long.as_str())).await;
@@ -196,7 +196,8 @@ async fn a_hook_asks_blocks_stops_and_tells() {
     assert!(asked.tool_results().contains("said no"), "{asked:?}");
     assert_eq!(*is_asked.lock().unwrap(), [json!("echo asked")]);
     let told = ask(&client, runs("echo told")).await;
-    assert!(format!("{told:?}").contains("a word to the person"), "{told:?}");
+    let is_told = format!("{told:?}").contains("a word to the person");
+    assert!(is_told || !home.program().is_at_least("2.1.300"), "{told:?}");
     let stopped = ask(&client, runs("echo stopped")).await;
     assert!(stopped.tool_results().contains("stopped"), "{stopped:?}");
     assert!(!format!("{:?}", stopped.result()).contains("over"), "{stopped:?}");
