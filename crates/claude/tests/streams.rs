@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use rethread_claude::transport::Ending;
 use rethread_claude::{
-    ClaudeAgentOptions, ClaudeClient, Error, Message, PermissionResult, Prompt, ResponseStream, query_with,
+    ClaudeAgentOptions, ClaudeClient, Error, Message, MessageStream, PermissionResult, Prompt,
+    ResponseStream, query_with,
 };
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
@@ -132,13 +133,13 @@ async fn an_agent_that_asks_and_does_not_listen_has_to_wait() {
 #[tokio::test]
 async fn two_streams_of_messages_share_what_is_said() {
     let (client, mut hand) = connect(ClaudeAgentOptions::builder()).await;
-    let (mut one, mut other) = (client.messages().unwrap(), client.messages().unwrap());
-    let speak = async {
-        hand.says(text("a")).await;
-        hand.says(text("b")).await;
-    };
-    let (one, other, ()) =
-        soon(async { tokio::join!(one.next_message(), other.next_message(), speak) }).await;
+    // In tasks of their own, since one task is woken for both.
+    let next = |mut stream: MessageStream| tokio::spawn(async move { stream.next_message().await });
+    let (one, other) = (next(client.messages().unwrap()), next(client.messages().unwrap()));
+    tokio::task::yield_now().await;
+    hand.says(text("a")).await;
+    hand.says(text("b")).await;
+    let (one, other) = soon(async { (one.await.unwrap(), other.await.unwrap()) }).await;
     let heard = [one, other].map(|message| match message.unwrap().unwrap() {
         Message::Assistant(message) => message.text(),
         other => panic!("{other:?}"),

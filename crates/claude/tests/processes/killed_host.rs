@@ -13,7 +13,7 @@ use crate::host::{self, GUARDED_BY_ITSELF, GUARDED_BY_SCRIPT};
 /// How often a host is killed.
 const ROUNDS: usize = 100;
 /// How often one with the real CLI, which takes longer to begin.
-const REAL_ROUNDS: usize = 20;
+const REAL_ROUNDS: usize = 12;
 /// Within what time everything is gone, on a machine that is busy with other things.
 const SOON: Duration = Duration::from_secs(60);
 
