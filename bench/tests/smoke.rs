@@ -101,6 +101,6 @@ fn an_unknown_area_is_named_with_those_there_are() {
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
     assert_eq!(
         said,
-        "error: there is no area stroe; there is: store, checkpoint, transcripts, claude, keeper\n"
+        "error: there is no area stroe; there is: store, checkpoint, transcripts, claude, keeper, backends\n"
     );
 }
