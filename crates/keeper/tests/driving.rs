@@ -117,10 +117,13 @@ fn decide(kept: &Kept, request: &Value, decision: &str) -> crate::kit::Answer {
     kept.post(&format!("/attention/{id}/decision"), body)
 }
 
+/// Returns what was said, once all of it is on disk: the agent may write it down after it has said it.
 fn texts(kept: &Kept, session: &str) -> Vec<String> {
-    let page = kept.get(&format!("/sessions/{session}/messages?limit=500")).good();
-    let items = page["items"].as_array().unwrap().clone();
-    assert!(items.iter().all(|item| item["provisional"] == false), "{items:?}");
+    let items = kept.until("all that was said is written down", || {
+        let page = kept.get(&format!("/sessions/{session}/messages?limit=500")).good();
+        let items = page["items"].as_array().unwrap().clone();
+        items.iter().all(|item| item["provisional"] == false).then_some(items)
+    });
     items.iter().map(|item| item["content"].to_string()).collect()
 }
 

@@ -48,6 +48,14 @@ pub(crate) enum Found {
 
 /// Looks whose file it is. Nothing of another program's is touched.
 pub(crate) fn look(connection: &Connection, what: &str) -> rusqlite::Result<Result<Found>> {
+    // In one state of the file: somebody may be making the tables right now.
+    let transaction = connection.unchecked_transaction()?;
+    let found = look_at(&transaction, what)?;
+    transaction.finish()?;
+    Ok(found)
+}
+
+fn look_at(connection: &Connection, what: &str) -> rusqlite::Result<Result<Found>> {
     let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
     let (application, format) = (number("application_id")?, number("user_version")?);
     if application == APPLICATION {
