@@ -55,6 +55,27 @@ impl Known {
         Self { card: Arc::new(card), native: None }
     }
 
+    /// Keeps the forks that were noted meanwhile: a look at the session's own file does not see them.
+    fn keep_forks(&mut self, known: &[String]) {
+        let missing: Vec<String> =
+            known.iter().filter(|fork| !self.card.forks.contains(fork)).cloned().collect();
+        if missing.is_empty() {
+            return;
+        }
+        if let Some(session) = &mut self.native {
+            Arc::make_mut(session).forks.extend(missing.iter().cloned());
+        }
+        Arc::make_mut(&mut self.card).forks.extend(missing);
+    }
+
+    fn without_fork(mut self, fork: &str) -> Self {
+        if let Some(session) = &mut self.native {
+            Arc::make_mut(session).forks.retain(|known| known != fork);
+        }
+        Arc::make_mut(&mut self.card).forks.retain(|known| known != fork);
+        self
+    }
+
     pub(crate) fn key(&self) -> Key {
         Key { home: self.card.home, id: self.card.session_id.clone() }
     }
@@ -115,6 +136,13 @@ impl Catalogue {
 
     /// Adds a session, or what is new of it.
     pub(crate) fn put(&mut self, mut known: Known) -> Option<News> {
+        if let Some(before) = self.sessions.get(&known.key()) {
+            known.keep_forks(&before.card.forks);
+        }
+        self.set(known)
+    }
+
+    fn set(&mut self, mut known: Known) -> Option<News> {
         let key = known.key();
         if let Some(state) = self.states.get(&key.id).filter(|_| key.home == Home::Native) {
             Arc::make_mut(&mut known.card).state = *state;
@@ -141,6 +169,10 @@ impl Catalogue {
         if let Some(session) = &known.native {
             self.by_path.remove(&session.path);
         }
+        let parent = known.card.parent.clone().map(|id| Key { home: key.home, id });
+        if let Some(parent) = parent.and_then(|parent| self.sessions.get(&parent)).cloned() {
+            self.set(parent.without_fork(&key.id));
+        }
         Some(News::Removed(key.clone()))
     }
 
@@ -155,7 +187,7 @@ impl Catalogue {
             .filter(|(key, known)| key.home == home && !there.contains(key) && !pending(known));
         let gone: Vec<Key> = gone.map(|(key, _)| key.clone()).collect();
         let mut news: Vec<News> = gone.iter().filter_map(|key| self.remove(key)).collect();
-        news.extend(all.into_iter().filter_map(|known| self.put(known)));
+        news.extend(all.into_iter().filter_map(|known| self.set(known)));
         news
     }
 
@@ -199,5 +231,21 @@ mod tests {
         let news = catalogue.replace(Home::Stored, vec![card("b", 2)]);
         assert_eq!(news, [News::Removed(Key { home: Home::Stored, id: "a".into() })]);
         assert_eq!(ids(&catalogue), ["b"]);
+    }
+
+    #[test]
+    fn a_fork_that_was_noted_outlives_a_look_that_began_before_and_goes_with_the_session() {
+        let mut catalogue = Catalogue::default();
+        let forks = |catalogue: &Catalogue| catalogue.find(None, "a").unwrap().card.forks.clone();
+        let mut fork = card("fork", 1);
+        Arc::make_mut(&mut fork.card).parent = Some("a".into());
+        catalogue.replace(Home::Stored, vec![card("a", 1), fork.clone()]);
+        let mut noted = card("a", 1);
+        Arc::make_mut(&mut noted.card).forks.push("fork".into());
+        catalogue.put(noted);
+        catalogue.put(card("a", 2));
+        assert_eq!(forks(&catalogue), ["fork"]);
+        catalogue.remove(&fork.key());
+        assert_eq!(forks(&catalogue), [""; 0]);
     }
 }
