@@ -22,7 +22,12 @@ pub(crate) fn at(action: &'static str, path: &Path) -> impl FnOnce(rusqlite::Err
                 holder: "another process".into(),
                 waited: PATIENCE,
             },
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            Some(ErrorCode::NotADatabase) => Error::BadName {
+                what: "store of sessions",
+                text: path.display().to_string(),
+                rule: "it is no SQLite database; name a file of its own",
+            },
+            Some(ErrorCode::DatabaseCorrupt) => {
                 Error::Damaged { what: path.display().to_string(), reason: error.to_string() }
             }
             _ => Error::Backend { backend: "sqlite", action, source: Arc::new(error) },

@@ -86,7 +86,7 @@ fn a_file_that_is_no_database_is_told_and_kept() {
     let text = "something of a person's ".repeat(100);
     fs::write(&path, &text).unwrap();
     let refused = block_on(SqliteBackend::new(&path).put(&Key::store("format").unwrap(), b"1", Expect::Any));
-    assert!(matches!(refused, Err(Error::Damaged { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Error::BadName { .. })), "{refused:?}");
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
 }
 
