@@ -27,6 +27,7 @@
 
 mod aborted;
 mod client;
+mod elicitation;
 mod error;
 mod frame;
 pub mod guard;
@@ -49,6 +50,7 @@ pub mod transport;
 mod version;
 
 pub use client::{ClaudeClient, ContextUsage, Interrupted, MessageStream, ResponseStream, RewindResult};
+pub use elicitation::{ElicitationCallback, ElicitationRequest, ElicitationResult};
 pub use error::{Error, Result};
 pub use frame::{Frame, FrameKind};
 pub use hook::{HookEvent, HookInput, HookMatcher, HookOutput, Hooks};

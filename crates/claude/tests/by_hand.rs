@@ -76,6 +76,12 @@ impl Hand {
         self.says(json!({ "type": "control_response", "response": response }).to_string()).await;
     }
 
+    /// Refuses a request of the client's.
+    pub(crate) async fn refuses(&mut self, request: &Value, why: &str) {
+        let response = json!({ "subtype": "error", "request_id": request["request_id"], "error": why });
+        self.says(json!({ "type": "control_response", "response": response }).to_string()).await;
+    }
+
     /// Ends the turn of a prompt.
     pub(crate) async fn ends(&mut self, prompt: &Value) {
         let result =

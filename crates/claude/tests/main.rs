@@ -6,6 +6,7 @@ mod choices;
 mod controls;
 mod conversation;
 mod effects;
+mod elicitation;
 mod examples;
 mod files;
 mod frames;

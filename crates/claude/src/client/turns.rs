@@ -1,22 +1,27 @@
 //! Whose a message is.
 
-use std::collections::VecDeque;
-use std::task::{Context, Poll, Waker};
+mod about;
+mod loose;
+mod queue;
+mod turn;
 
-use serde::Deserialize;
+use std::collections::VecDeque;
+use std::task::{Context, Poll};
+
 use serde_json::Value;
 
-use crate::error::{Error, Result};
-use crate::frame::{Frame, FrameKind};
-use crate::message::{Message, ResultMessage};
+use crate::error::Error;
+use crate::message::ResultMessage;
+use crate::transport::Ending;
 
-/// What a frame takes besides its bytes, roughly.
-const OVERHEAD: usize = 128;
-/// How the CLI says that it is at work, or is not any more.
-const STATE: &[u8] = br#"{"type":"system","subtype":"session_state_changed""#;
+use about::About;
+use loose::Loose;
+use queue::Queue;
+use turn::Turn;
 
-/// What comes out of a stream.
-pub(super) type Item = Result<Frame>;
+pub(super) use loose::FollowerId;
+pub(super) use queue::Item;
+pub(super) use turn::TurnId;
 
 /// The prompts that somebody waits for the answer of, and what was said so far.
 ///
@@ -28,60 +33,18 @@ pub(super) type Item = Result<Frame>;
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     open: VecDeque<Turn>,
-    loose: VecDeque<Item>,
-    /// Who waits for what is loose.
-    following: Vec<Waker>,
-    followers: usize,
+    loose: Loose,
     /// How many turns there were.
     opened: u64,
-    /// Whether nobody will begin to take what is loose.
-    is_closing: bool,
-    waiting: usize,
     names_prompts: bool,
     is_at_work: bool,
     end: Option<Error>,
 }
 
-/// A turn's number. A UUID does not tell turns apart: the same prompt may be sent twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TurnId(u64);
-
-#[derive(Debug)]
-struct Turn {
-    id: TurnId,
-    uuid: String,
-    queue: VecDeque<Item>,
-    waker: Option<Waker>,
-    /// The prompt, as long as it was not sent.
-    held: Option<Value>,
-    /// Whether the CLI has said that it has the prompt.
-    is_known: bool,
-    is_abandoned: bool,
-    is_done: bool,
-}
-
-/// What a frame says about the prompt it belongs to.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct About {
-    user_message_uuid: Option<String>,
-    user_message_uuids: Option<Vec<String>>,
-    command_uuid: Option<String>,
-    state: Option<String>,
-    origin: Option<Origin>,
-    sdk_host_only: bool,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Origin {
-    kind: String,
-}
-
 impl Turns {
     /// Returns how many bytes wait to be read.
     pub(super) fn waiting(&self) -> usize {
-        self.waiting
+        self.loose.bytes() + self.open.iter().map(Turn::bytes).sum::<usize>()
     }
 
     /// Returns whether the CLI has said that it is still at work, be it in the background.
@@ -99,20 +62,8 @@ impl Turns {
         let id = TurnId(self.opened);
         self.opened += 1;
         let is_first = self.open.iter().all(|turn| turn.is_done);
-        let queue = match is_first && self.followers == 0 {
-            true => std::mem::take(&mut self.loose),
-            false => VecDeque::new(),
-        };
-        let mut turn = Turn {
-            id,
-            uuid: uuid.to_owned(),
-            queue,
-            waker: None,
-            held: None,
-            is_known: false,
-            is_abandoned: false,
-            is_done: false,
-        };
+        let said = if is_first { self.loose.give() } else { Queue::default() };
+        let mut turn = Turn::new(id, uuid, said);
         if let Some(end) = &self.end {
             turn.finish(Some(Err(end.clone())));
         }
@@ -125,62 +76,45 @@ impl Turns {
 
     /// Takes a message in, and returns the prompts that may be sent now.
     pub(super) fn take_in(&mut self, item: Item) -> Vec<Value> {
-        let about = match &item {
-            Ok(frame) if frame.kind() == FrameKind::Result => frame.read_leniently().unwrap_or_default(),
-            Ok(frame) if frame.kind() == FrameKind::CommandLifecycle => {
-                frame.read_leniently().unwrap_or_default()
-            }
-            Ok(frame) if frame.raw().starts_with(STATE) => frame.read_leniently().unwrap_or_default(),
-            _ => {
-                self.put(item);
-                return Vec::new();
-            }
-        };
-        let mut prompts = Vec::new();
-        match &item {
-            Ok(frame) if frame.kind() == FrameKind::Result => {
-                if !self.end_answered(&about, &item) {
+        match About::of(&item) {
+            About::Part => self.put(item),
+            About::Result { prompts, is_nobodys } => {
+                if !self.end_answered(&prompts, is_nobodys, &item) {
                     self.put(item);
                 }
-                if !self.names_prompts && self.open.iter().all(|turn| turn.is_done || turn.held.is_some()) {
-                    prompts.extend(self.open.iter_mut().find_map(|turn| turn.held.take()));
-                }
+                return self.release().into_iter().collect();
             }
-            Ok(frame) if frame.kind() == FrameKind::CommandLifecycle => {
+            About::Known { prompt } => {
                 self.names_prompts = true;
-                prompts.extend(self.open.iter_mut().filter_map(|turn| turn.held.take()));
-                let known = self.open.iter_mut().find(|turn| Some(&turn.uuid) == about.command_uuid.as_ref());
-                if let Some(turn) = known {
-                    turn.is_known = true;
-                }
+                let held = self.open.iter_mut().filter_map(|turn| turn.held.take()).collect();
+                let known = self.open.iter_mut().find(|turn| Some(&turn.uuid) == prompt.as_ref());
+                known.into_iter().for_each(|turn| turn.is_known = true);
                 self.put(item);
+                return held;
             }
-            _ => {
-                self.is_at_work = about.state.as_deref() != Some("idle");
-                if !about.sdk_host_only {
+            About::State { is_at_work, is_for_host } => {
+                self.is_at_work = is_at_work;
+                if !is_for_host {
                     self.put(item);
                 }
-                if !self.is_at_work {
+                if !is_at_work {
                     self.end_known();
                     // Who follows may have waited for just that.
-                    self.wake_followers();
+                    self.loose.wake_all();
                 }
             }
         }
-        prompts
+        Vec::new()
     }
 
     /// Ends the turns that a result answers, and returns whether there were any. Each gets the result.
-    fn end_answered(&mut self, about: &About, result: &Item) -> bool {
-        let named =
-            about.user_message_uuids.iter().flatten().chain(&about.user_message_uuid).collect::<Vec<_>>();
-        let is_nobodys = about.origin.as_ref().is_some_and(|origin| origin.kind == "task-notification");
+    fn end_answered(&mut self, prompts: &[String], is_nobodys: bool, result: &Item) -> bool {
         let (mut is_first, mut ends_any) = (true, false);
         for turn in self.open.iter_mut().filter(|turn| !turn.is_done) {
-            let ends = if named.is_empty() { is_first && !is_nobodys } else { named.contains(&&turn.uuid) };
+            let ends =
+                if prompts.is_empty() { is_first && !is_nobodys } else { prompts.contains(&turn.uuid) };
             if ends {
-                self.waiting += if turn.is_abandoned { 0 } else { size(result) };
-                turn.finish((!turn.is_abandoned).then(|| result.clone()));
+                turn.finish(Some(result.clone()));
                 ends_any = true;
             }
             is_first = false;
@@ -195,45 +129,31 @@ impl Turns {
         self.open.retain(|turn| !(turn.is_done && turn.is_abandoned));
     }
 
+    /// Returns the next prompt that was held back, if there is nothing left for it to wait for.
+    fn release(&mut self) -> Option<Value> {
+        let is_free = self.open.iter().all(|turn| turn.is_done || turn.held.is_some());
+        if is_free { self.open.iter_mut().find_map(|turn| turn.held.take()) } else { None }
+    }
+
     fn put(&mut self, item: Item) {
-        let Some(turn) = self.open.iter_mut().find(|turn| !turn.is_done) else {
-            // How the CLI failed to begin is told with its end, even if nobody listens.
-            let is_result = item.as_ref().is_ok_and(|frame| frame.kind() == FrameKind::Result);
-            if !self.is_closing || self.followers > 0 || is_result {
-                self.waiting += size(&item);
-                self.loose.push_back(item);
-                self.wake_followers();
-            }
-            return;
-        };
-        if !turn.is_abandoned {
-            self.waiting += size(&item);
-            turn.queue.push_back(item);
-            turn.waker.take().into_iter().for_each(Waker::wake);
+        match self.open.iter_mut().find(|turn| !turn.is_done) {
+            Some(turn) => turn.put(item),
+            None => self.loose.put(item),
         }
     }
 
     /// Drops what is loose, and what will be, if nobody takes it.
     pub(super) fn close(&mut self) {
-        self.is_closing = true;
-        if self.followers == 0 {
-            let left: usize = self.loose.drain(..).map(|item| size(&item)).sum();
-            self.waiting = self.waiting.saturating_sub(left);
-        }
+        self.loose.close();
     }
 
-    fn wake_followers(&mut self) {
-        self.following.drain(..).for_each(Waker::wake);
-    }
-
-    /// Ends a turn whose prompt was taken back, and returns whether it was never sent.
-    pub(super) fn cancel(&mut self, uuid: &str) -> bool {
-        let Some(turn) = self.open.iter_mut().find(|turn| turn.uuid == uuid && !turn.is_done) else {
-            return false;
-        };
-        let was_held = turn.held.take().is_some();
+    /// Ends a turn whose prompt was taken back, and returns the prompt that may be sent now.
+    pub(super) fn cancel(&mut self, uuid: &str) -> Option<Value> {
+        let turn = self.open.iter_mut().find(|turn| turn.uuid == uuid && !turn.is_done)?;
+        turn.held = None;
         turn.finish(Some(Err(Error::Cancelled)));
-        was_held
+        self.open.retain(|turn| !(turn.is_done && turn.is_abandoned));
+        self.release()
     }
 
     /// Returns whether a prompt was not sent yet.
@@ -243,64 +163,41 @@ impl Turns {
 
     /// Takes the next message of a turn.
     pub(super) fn take(&mut self, id: TurnId, context: &mut Context<'_>) -> Poll<Option<Item>> {
-        let Some(turn) = self.open.iter_mut().find(|turn| turn.id == id) else {
-            return Poll::Ready(None);
-        };
-        let item = turn.queue.pop_front();
-        if item.is_none() && !turn.is_done {
-            turn.waker = Some(context.waker().clone());
-            return Poll::Pending;
+        match self.open.iter_mut().find(|turn| turn.id == id) {
+            Some(turn) => turn.take(context),
+            None => Poll::Ready(None),
         }
-        self.waiting = self.waiting.saturating_sub(item.as_ref().map_or(0, size));
-        Poll::Ready(item)
     }
 
     /// Lets go of a turn. What is still to come of it goes to nobody.
     pub(super) fn leave(&mut self, id: TurnId) {
         let Some(at) = self.open.iter().position(|turn| turn.id == id) else { return };
         let turn = &mut self.open[at];
-        let left: usize = turn.queue.drain(..).map(|item| size(&item)).sum();
-        turn.is_abandoned = true;
+        turn.abandon();
         // A prompt that was never sent was never asked.
         if turn.is_done || turn.held.is_some() {
             self.open.remove(at);
         }
-        self.waiting = self.waiting.saturating_sub(left);
     }
 
-    /// Says that somebody takes what is loose, or does not any more.
-    pub(super) fn follow(&mut self, follows: bool) {
-        self.followers = if follows { self.followers + 1 } else { self.followers.saturating_sub(1) };
-        if !follows {
-            // One that was woken and left has taken nothing: it is another's now.
-            self.wake_followers();
-            if self.is_closing {
-                self.close();
-            }
-        }
+    /// Adds somebody who takes what is loose.
+    pub(super) fn follow(&mut self) -> FollowerId {
+        self.loose.follow()
+    }
+
+    /// Lets somebody go who took what is loose.
+    pub(super) fn unfollow(&mut self, id: FollowerId) {
+        self.loose.leave(id);
     }
 
     /// Takes the next message that belongs to no turn.
-    pub(super) fn take_loose(&mut self, context: &mut Context<'_>) -> Poll<Option<Item>> {
-        let item = self.loose.pop_front();
-        if item.is_none() && self.end.is_none() {
-            if !self.following.iter().any(|waker| waker.will_wake(context.waker())) {
-                self.following.push(context.waker().clone());
-            }
-            return Poll::Pending;
-        }
-        self.waiting = self.waiting.saturating_sub(item.as_ref().map_or(0, size));
-        Poll::Ready(item)
+    pub(super) fn take_loose(&mut self, id: FollowerId, context: &mut Context<'_>) -> Poll<Option<Item>> {
+        self.loose.take(id, self.end.is_some(), context)
     }
 
     /// Returns what results said that nobody asked for: why the CLI could not even begin.
     pub(super) fn unasked_results(&self) -> Vec<ResultMessage> {
-        let messages = self.loose.iter().flatten().filter_map(|frame| frame.message().ok());
-        let results = messages.filter_map(|message| match message {
-            Message::Result(result) => Some(result),
-            _ => None,
-        });
-        results.collect()
+        self.loose.results()
     }
 
     /// Tells everybody that nothing more will come.
@@ -309,32 +206,23 @@ impl Turns {
             turn.finish(Some(Err(end.clone())));
         }
         self.open.retain(|turn| !turn.is_abandoned);
-        if !matches!(end, Error::Ended { ending: crate::transport::Ending::Exited(0), .. }) {
-            self.loose.push_back(Err(end.clone()));
+        if !matches!(end, Error::Ended { ending: Ending::Exited(0), .. }) {
+            self.loose.put_last(Err(end.clone()));
         }
         self.is_at_work = false;
         self.end = Some(end.clone());
-        self.wake_followers();
+        self.loose.wake_all();
     }
-}
-
-impl Turn {
-    fn finish(&mut self, last: Option<Item>) {
-        self.queue.extend(last);
-        self.is_done = true;
-        self.waker.take().into_iter().for_each(Waker::wake);
-    }
-}
-
-fn size(item: &Item) -> usize {
-    OVERHEAD + item.as_ref().map_or(0, |frame| frame.raw().len())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
     use serde_json::json;
 
     use super::*;
+    use crate::frame::Frame;
 
     fn say(turns: &mut Turns, line: Value) -> Vec<Value> {
         turns.take_in(Frame::parse(line.to_string()))
@@ -388,6 +276,26 @@ mod tests {
         assert_eq!(read(&mut turns, "b"), (vec![], false));
         assert_eq!(say(&mut turns, result("second", Value::Null)), [json!("c")]);
         assert_eq!(read(&mut turns, "b"), (vec!["second".into()], true));
+    }
+
+    /// Everybody after a prompt that was sent and taken back waited for its answer.
+    #[test]
+    fn an_older_cli_gets_the_next_prompt_when_the_last_one_was_taken_back() {
+        let mut turns = Turns::default();
+        assert!(open(&mut turns, "a") && !open(&mut turns, "b") && !open(&mut turns, "c"));
+        assert_eq!(turns.cancel("b"), None);
+        assert_eq!(turns.cancel("a"), Some(json!("c")));
+        assert_eq!(read(&mut turns, "a"), (vec![Error::Cancelled.to_string()], true));
+        assert_eq!(read(&mut turns, "c"), (vec![], false));
+    }
+
+    #[test]
+    fn a_turn_that_nobody_reads_and_that_is_taken_back_leaves_nothing_behind() {
+        let mut turns = Turns { names_prompts: true, ..Turns::default() };
+        open(&mut turns, "a");
+        turns.leave(id(&turns, "a"));
+        turns.cancel("a");
+        assert!(turns.open.is_empty());
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! The blocks that messages are made of.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 /// A block of a message.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ContentBlock {
@@ -65,51 +64,4 @@ pub enum ToolResultContent {
     Text(String),
     /// Texts, images and the like.
     Blocks(Vec<Value>),
-}
-
-/// The blocks that are known, read in one go.
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Known {
-    Text {
-        text: String,
-    },
-    Thinking {
-        thinking: String,
-        #[serde(default)]
-        signature: String,
-    },
-    ToolUse {
-        id: String,
-        name: String,
-        input: Value,
-    },
-    ToolResult {
-        tool_use_id: String,
-        content: Option<ToolResultContent>,
-        is_error: Option<bool>,
-    },
-    Image {
-        source: Value,
-    },
-    Document {
-        source: Value,
-    },
-}
-
-impl<'de> Deserialize<'de> for ContentBlock {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = <&RawValue>::deserialize(deserializer)?.get();
-        Ok(match serde_json::from_str(raw) {
-            Ok(Known::Text { text }) => Self::Text { text },
-            Ok(Known::Thinking { thinking, signature }) => Self::Thinking { thinking, signature },
-            Ok(Known::ToolUse { id, name, input }) => Self::ToolUse { id, name, input },
-            Ok(Known::ToolResult { tool_use_id, content, is_error }) => {
-                Self::ToolResult { tool_use_id, content, is_error }
-            }
-            Ok(Known::Image { source }) => Self::Image { source },
-            Ok(Known::Document { source }) => Self::Document { source },
-            Err(_) => Self::Other(serde_json::from_str(raw).map_err(serde::de::Error::custom)?),
-        })
-    }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{AgentDefinition, ClaudeAgentOptions, McpServer};
+use crate::elicitation::{ElicitationCallback, ElicitationRequest, ElicitationResult};
 use crate::error::Result;
 use crate::hook::{HookEvent, HookInput, HookMatcher, HookOutput};
 use crate::permission::{PermissionCallback, PermissionRequest, PermissionResult};
@@ -71,6 +72,31 @@ impl ClaudeAgentOptionsBuilder {
         A: Future<Output = PermissionResult> + Send + 'static,
     {
         self.options.can_use_tool = Some(PermissionCallback::new(decide));
+        self
+    }
+
+    /// Answers what servers of tools want to know from the person. Without it every such request is declined.
+    ///
+    /// A callback that panics, or takes longer than [`permission_timeout`](Self::permission_timeout), cancels.
+    ///
+    /// ```
+    /// use rethread_claude::prelude::*;
+    /// use serde_json::json;
+    ///
+    /// let options = ClaudeAgentOptions::builder().on_elicitation(async |request: ElicitationRequest| {
+    ///     match request.server_name.as_str() {
+    ///         "deploy" => ElicitationResult::accept(json!({ "environment": "staging" })),
+    ///         _ => ElicitationResult::Decline,
+    ///     }
+    /// });
+    /// # drop(options.build());
+    /// ```
+    pub fn on_elicitation<F, A>(mut self, answer: F) -> Self
+    where
+        F: Fn(ElicitationRequest) -> A + Send + Sync + 'static,
+        A: Future<Output = ElicitationResult> + Send + 'static,
+    {
+        self.options.on_elicitation = Some(ElicitationCallback::new(answer));
         self
     }
 
