@@ -15,7 +15,7 @@ use rethread_claude::{
 use rethread_testkit::{Home, Prompt as Script, not_in_this_version};
 use serde_json::{Value, json};
 
-use crate::kit::{ask, connect, home, options, own_home};
+use crate::kit::{ask, connect_with_servers, home, options, own_home};
 
 /// A server of tools that is a script for the shell: its tool has the person asked for a name, and tells what came of it.
 const SCRIPT: &str = r#"
@@ -43,7 +43,7 @@ fn form() -> Value {
 
 /// Has the tool of a server called, and returns what it said.
 async fn greeted(options: ClaudeAgentOptionsBuilder, server: McpServer) -> String {
-    let client = connect(options.mcp_server("near", server).allowed_tools(["mcp__near"])).await;
+    let client = connect_with_servers(options.mcp_server("near", server).allowed_tools(["mcp__near"])).await;
     let call = Script::new("Call it").calls("mcp__near__greet", json!({})).says("over");
     ask(&client, call).await.tool_results()
 }
@@ -143,7 +143,8 @@ fn told(home: &Home, prompt: &str) -> String {
 #[tokio::test]
 async fn a_server_in_this_process_may_have_other_tools_later() {
     let Some(home) = own_home() else { return };
-    let client = connect(options(&home).mcp_server("near", curious()).allowed_tools(["mcp__near"])).await;
+    let client =
+        connect_with_servers(options(&home).mcp_server("near", curious()).allowed_tools(["mcp__near"])).await;
     ask(&client, Script::new("before it").says("Hi.")).await;
     assert!(!told(&home, "before it").contains("mcp__near__sing"));
     let learns = Script::new("Learn").calls("mcp__near__learn", json!({})).says("over");

@@ -13,14 +13,17 @@ mod frames;
 mod hooks;
 mod in_memory;
 mod kit;
+mod launching;
 mod older_faults;
 mod options;
 mod permissions;
 mod requests;
 mod servers;
+mod servers_afar;
 #[cfg(feature = "sessions")]
 mod sessions_door;
 mod sessions_on_disk;
 mod streams;
+mod subagents;
 mod surroundings;
 mod tools;

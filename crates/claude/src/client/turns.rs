@@ -84,11 +84,13 @@ impl Turns {
                 }
                 return self.release().into_iter().collect();
             }
-            About::Known { prompt } => {
+            About::Known { prompt, has_begun } => {
                 self.names_prompts = true;
                 let held = self.open.iter_mut().filter_map(|turn| turn.held.take()).collect();
                 let known = self.open.iter_mut().find(|turn| Some(&turn.uuid) == prompt.as_ref());
-                known.into_iter().for_each(|turn| turn.is_known = true);
+                if let Some(turn) = known {
+                    (turn.is_known, turn.has_begun) = (true, turn.has_begun || has_begun);
+                }
                 self.put(item);
                 return held;
             }
@@ -111,8 +113,9 @@ impl Turns {
     fn end_answered(&mut self, prompts: &[String], is_nobodys: bool, result: &Item) -> bool {
         let (mut is_first, mut ends_any) = (true, false);
         for turn in self.open.iter_mut().filter(|turn| !turn.is_done) {
-            let ends =
-                if prompts.is_empty() { is_first && !is_nobodys } else { prompts.contains(&turn.uuid) };
+            // What names nobody, such as what an agent begins with by itself, answers none that still waits.
+            let is_its_turn = is_first && !is_nobodys && (turn.has_begun || !turn.is_known);
+            let ends = if prompts.is_empty() { is_its_turn } else { prompts.contains(&turn.uuid) };
             if ends {
                 turn.finish(Some(result.clone()));
                 ends_any = true;
@@ -328,6 +331,20 @@ mod tests {
         let report = json!({ "type": "result", "mark": "report", "origin": { "kind": "task-notification" } });
         say(&mut turns, report);
         assert_eq!(read(&mut turns, "a"), (vec!["report".into()], false));
+    }
+
+    /// An agent that begins with a prompt of its own answered the host's with it.
+    #[test]
+    fn a_result_that_names_nobody_ends_no_turn_that_still_waits() {
+        let mut turns = Turns::default();
+        open(&mut turns, "a");
+        let lifecycle = |state: &str| json!({ "type": "command_lifecycle", "command_uuid": "a", "state": state, "mark": state });
+        say(&mut turns, lifecycle("queued"));
+        say(&mut turns, result("of its own", Value::Null));
+        assert_eq!(read(&mut turns, "a"), (vec!["queued".into(), "of its own".into()], false));
+        say(&mut turns, lifecycle("started"));
+        say(&mut turns, result("of a", Value::Null));
+        assert_eq!(read(&mut turns, "a"), (vec!["started".into(), "of a".into()], true));
     }
 
     #[test]

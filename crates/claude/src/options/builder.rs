@@ -131,6 +131,9 @@ impl ClaudeAgentOptionsBuilder {
     }
 
     /// Adds a server of tools.
+    ///
+    /// Claude Code does not wait for it: a prompt that comes at once may be answered before its tools are there.
+    /// [`mcp_status`](crate::ClaudeClient::mcp_status) says when they are.
     pub fn mcp_server(mut self, name: impl Into<String>, server: impl Into<McpServer>) -> Self {
         self.options.mcp_servers.insert(name.into(), server.into());
         self

@@ -17,7 +17,11 @@ pub(super) enum About {
         is_nobodys: bool,
     },
     /// The CLI has a prompt.
-    Known { prompt: Option<String> },
+    Known {
+        prompt: Option<String>,
+        /// Whether it has begun to answer it.
+        has_begun: bool,
+    },
     /// The CLI is at work, or is not any more.
     State {
         is_at_work: bool,
@@ -39,7 +43,8 @@ impl About {
                 }
             }
             Ok(frame) if frame.kind() == FrameKind::CommandLifecycle => {
-                Self::Known { prompt: Fields::of(frame).command_uuid }
+                let Fields { command_uuid: prompt, state, .. } = Fields::of(frame);
+                Self::Known { prompt, has_begun: state.as_deref() != Some("queued") }
             }
             Ok(frame) if frame.raw().starts_with(STATE) => {
                 let Fields { state, sdk_host_only, .. } = Fields::of(frame);

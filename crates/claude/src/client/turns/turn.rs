@@ -21,6 +21,8 @@ pub(super) struct Turn {
     pub(super) held: Option<Value>,
     /// Whether the CLI has said that it has the prompt.
     pub(super) is_known: bool,
+    /// Whether the CLI has said that it begins to answer it.
+    pub(super) has_begun: bool,
     /// Whether nobody reads the answer any more.
     pub(super) is_abandoned: bool,
     pub(super) is_done: bool,
@@ -36,6 +38,7 @@ impl Turn {
             waker: None,
             held: None,
             is_known: false,
+            has_begun: false,
             is_abandoned: false,
             is_done: false,
         }
