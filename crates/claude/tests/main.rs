@@ -14,6 +14,7 @@ mod hooks;
 mod in_memory;
 mod kit;
 mod launching;
+mod official;
 mod older_faults;
 mod options;
 mod permissions;
@@ -23,6 +24,7 @@ mod servers_afar;
 #[cfg(feature = "sessions")]
 mod sessions_door;
 mod sessions_on_disk;
+mod steering;
 mod streams;
 mod subagents;
 mod surroundings;
