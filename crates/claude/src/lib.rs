@@ -74,3 +74,7 @@ pub use stderr_callback::StderrCallback;
 
 // Their types are in this crate's own: a server of the one, what a tool takes of the other.
 pub use {rmcp, schemars};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/sdk.md")]
+struct DrivingClaudeCode;
