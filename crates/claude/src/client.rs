@@ -105,7 +105,9 @@ impl ClaudeClient {
     /// Sends a prompt, and returns the messages that answer it, up to its result.
     ///
     /// While another prompt is being answered, this one waits for its turn; Claude Code may also take it up in the middle of
-    /// that turn, and then both end with the same result.
+    /// that turn, and then both end with the same result. What is said meanwhile in answer to nobody's prompt, such as a
+    /// report of a subagent in the background, comes with the stream too, unless [`messages`](Self::messages) are read: only
+    /// the last result of a stream is its own.
     pub async fn send_message(&self, prompt: impl Into<Prompt>) -> Result<ResponseStream> {
         let (live, prompt) = (self.speaking()?, prompt.into());
         // Nothing is awaited after the turn is open: a turn whose prompt was never sent would never end.
@@ -121,7 +123,9 @@ impl ClaudeClient {
     /// Sends a prompt, and returns its UUID. Its answer comes through [`messages`](Self::messages).
     pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<String> {
         let (live, prompt) = (self.speaking()?, prompt.into());
-        match live.outbox.send(&prompt.to_line()).await {
+        let slot = live.outbox.slot().await;
+        live.board.note(prompt.uuid());
+        match live.outbox.send_in(slot, &prompt.to_line()) {
             Ok(()) => Ok(prompt.uuid().to_owned()),
             Err(_) => Err(live.lost().await),
         }

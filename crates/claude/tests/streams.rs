@@ -57,6 +57,7 @@ async fn fill(client: &ClaudeClient) -> usize {
 #[tokio::test]
 async fn a_prompt_that_is_given_up_before_it_is_sent_holds_up_nobody() {
     let (client, mut hand) = connect(ClaudeAgentOptions::builder()).await;
+    names_prompts(&mut hand).await;
     let sent = fill(&client).await;
     assert!(once(client.send_message("given up")).await.is_none());
     for _ in 0..sent {

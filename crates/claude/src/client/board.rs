@@ -101,6 +101,11 @@ impl Board {
         self.state().turns.open(uuid, prompt)
     }
 
+    /// Takes note of a prompt whose answer goes to whoever follows. It is sent at once.
+    pub(super) fn note(&self, uuid: &str) {
+        self.state().turns.note(uuid);
+    }
+
     /// Ends a turn whose prompt was taken back, and returns the prompt that may be sent now.
     pub(super) fn cancel(&self, uuid: &str) -> Option<Value> {
         self.state().turns.cancel(uuid)

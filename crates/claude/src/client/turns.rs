@@ -17,7 +17,7 @@ use crate::transport::Ending;
 use about::About;
 use loose::Loose;
 use queue::Queue;
-use turn::Turn;
+use turn::{Listener, Turn};
 
 pub(super) use loose::FollowerId;
 pub(super) use queue::Item;
@@ -25,7 +25,8 @@ pub(super) use turn::TurnId;
 
 /// The prompts that somebody waits for the answer of, and what was said so far.
 ///
-/// A message belongs to the oldest prompt that was not answered yet. What comes between turns is *loose*.
+/// A message belongs to the oldest prompt that was not answered yet. What comes between turns is *loose*, and so is what is
+/// said in answer to a prompt whose answer goes to whoever follows, or to none that the host sent.
 ///
 /// A CLI that names in its results the prompts they answer may be sent many prompts at once; it answers several of them
 /// with one turn if it sees fit. Older ones do so, too, but do not say which: they get the next prompt only when the
@@ -63,7 +64,7 @@ impl Turns {
         self.opened += 1;
         let is_first = self.open.iter().all(|turn| turn.is_done);
         let said = if is_first { self.loose.give() } else { Queue::default() };
-        let mut turn = Turn::new(id, uuid, said);
+        let mut turn = Turn::new(id, uuid, Listener::Stream, said);
         if let Some(end) = &self.end {
             turn.finish(Some(Err(end.clone())));
         }
@@ -74,24 +75,34 @@ impl Turns {
         (id, now)
     }
 
+    /// Takes note of a prompt whose answer goes to whoever follows. It is sent at once.
+    pub(super) fn note(&mut self, uuid: &str) {
+        if self.end.is_none() {
+            let turn = Turn::new(TurnId(self.opened), uuid, Listener::Followers, Queue::default());
+            self.opened += 1;
+            self.open.push_back(turn);
+        }
+    }
+
     /// Takes a message in, and returns the prompts that may be sent now.
     pub(super) fn take_in(&mut self, item: Item) -> Vec<Value> {
         match About::of(&item) {
             About::Part => self.put(item),
             About::Result { prompts, is_nobodys } => {
-                if !self.end_answered(&prompts, is_nobodys, &item) {
-                    self.put(item);
-                }
+                self.end_answered(&prompts, is_nobodys, item);
                 return self.release().into_iter().collect();
             }
             About::Known { prompt, has_begun } => {
                 self.names_prompts = true;
                 let held = self.open.iter_mut().filter_map(|turn| turn.held.take()).collect();
-                let known = self.open.iter_mut().find(|turn| Some(&turn.uuid) == prompt.as_ref());
-                if let Some(turn) = known {
-                    (turn.is_known, turn.has_begun) = (true, turn.has_begun || has_begun);
+                let mut known = self.open.iter_mut().filter(|turn| Some(&turn.uuid) == prompt.as_ref());
+                match known.find(|turn| !turn.is_done) {
+                    Some(turn) => {
+                        (turn.is_known, turn.has_begun) = (true, turn.has_begun || has_begun);
+                        if turn.listener == Listener::Followers { self.pass(item) } else { turn.put(item) }
+                    }
+                    None => self.put(item),
                 }
-                self.put(item);
                 return held;
             }
             About::State { is_at_work, is_for_host } => {
@@ -109,27 +120,34 @@ impl Turns {
         Vec::new()
     }
 
-    /// Ends the turns that a result answers, and returns whether there were any. Each gets the result.
-    fn end_answered(&mut self, prompts: &[String], is_nobodys: bool, result: &Item) -> bool {
-        let (mut is_first, mut ends_any) = (true, false);
+    /// Ends the turns that a result answers. Each gets the result.
+    fn end_answered(&mut self, prompts: &[String], is_nobodys: bool, result: Item) {
+        let mut ended = Vec::new();
+        let (mut is_first, mut is_next) = (true, !is_nobodys);
         for turn in self.open.iter_mut().filter(|turn| !turn.is_done) {
-            // What names nobody, such as what an agent begins with by itself, answers none that still waits.
-            let is_its_turn = is_first && !is_nobodys && (turn.has_begun || !turn.is_known);
+            let is_followed = turn.listener == Listener::Followers;
+            // What names nobody, such as what an agent begins with by itself, answers none that still waits. Prompts whose
+            // answers go to whoever follows may have been answered together.
+            let is_its_turn = is_next && (is_followed || is_first && turn.is_being_answered());
             let ends = if prompts.is_empty() { is_its_turn } else { prompts.contains(&turn.uuid) };
             if ends {
                 turn.finish(Some(result.clone()));
-                ends_any = true;
+                ended.push(turn.listener);
             }
-            is_first = false;
+            (is_first, is_next) = (false, is_next && is_followed);
         }
-        self.open.retain(|turn| !(turn.is_done && turn.is_abandoned));
-        ends_any
+        self.open.retain(|turn| !turn.is_over());
+        match ended[..] {
+            [] => self.put(result),
+            _ if ended.contains(&Listener::Followers) => self.pass(result),
+            _ => {}
+        }
     }
 
     /// Ends the turns of prompts that the CLI has and will not answer any more: it has nothing left to do.
     fn end_known(&mut self) {
         self.open.iter_mut().filter(|turn| turn.is_known && !turn.is_done).for_each(|turn| turn.finish(None));
-        self.open.retain(|turn| !(turn.is_done && turn.is_abandoned));
+        self.open.retain(|turn| !turn.is_over());
     }
 
     /// Returns the next prompt that was held back, if there is nothing left for it to wait for.
@@ -140,8 +158,18 @@ impl Turns {
 
     fn put(&mut self, item: Item) {
         match self.open.iter_mut().find(|turn| !turn.is_done) {
-            Some(turn) => turn.put(item),
-            None => self.loose.put(item),
+            Some(turn) if turn.is_being_answered() => turn.put(item),
+            _ => self.pass(item),
+        }
+    }
+
+    /// Passes on what is of no stream's turn: to whoever follows. If nobody does, it goes to the next stream, so that it does
+    /// not wait for ever and what is behind it with it.
+    fn pass(&mut self, item: Item) {
+        let next = self.open.iter_mut().find(|turn| !turn.is_done && turn.listener != Listener::Followers);
+        match next {
+            Some(turn) if !self.loose.is_followed() => turn.put(item),
+            _ => self.loose.put(item),
         }
     }
 
@@ -155,7 +183,7 @@ impl Turns {
         let turn = self.open.iter_mut().find(|turn| turn.uuid == uuid && !turn.is_done)?;
         turn.held = None;
         turn.finish(Some(Err(Error::Cancelled)));
-        self.open.retain(|turn| !(turn.is_done && turn.is_abandoned));
+        self.open.retain(|turn| !turn.is_over());
         self.release()
     }
 
@@ -208,7 +236,7 @@ impl Turns {
         for turn in self.open.iter_mut().filter(|turn| !turn.is_done) {
             turn.finish(Some(Err(end.clone())));
         }
-        self.open.retain(|turn| !turn.is_abandoned);
+        self.open.retain(|turn| turn.listener == Listener::Stream);
         if !matches!(end, Error::Ended { ending: Ending::Exited(0), .. }) {
             self.loose.put_last(Err(end.clone()));
         }
@@ -345,6 +373,46 @@ mod tests {
         say(&mut turns, lifecycle("started"));
         say(&mut turns, result("of a", Value::Null));
         assert_eq!(read(&mut turns, "a"), (vec!["started".into(), "of a".into()], true));
+    }
+
+    /// Returns what is loose by now.
+    fn loose(turns: &mut Turns, id: FollowerId) -> Vec<String> {
+        let next = || match turns.take_loose(id, &mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Some(item)) => Some(item.unwrap().json().unwrap()["mark"].as_str()?.to_owned()),
+            _ => None,
+        };
+        std::iter::from_fn(next).collect()
+    }
+
+    /// What was said in answer to a prompt of the one kind went to the stream of the other.
+    #[test]
+    fn prompts_with_and_without_a_stream_do_not_get_each_others_answers() {
+        for names in [true, false] {
+            let mut turns = Turns { names_prompts: names, ..Turns::default() };
+            let follower = turns.follow();
+            turns.note("a");
+            assert_eq!(open(&mut turns, "b"), names);
+            say(&mut turns, json!({ "type": "assistant", "mark": "to a" }));
+            let of = |prompt: &str| if names { json!([prompt]) } else { Value::Null };
+            let released = say(&mut turns, result("of a", of("a")));
+            assert_eq!(released.len(), usize::from(!names));
+            say(&mut turns, json!({ "type": "assistant", "mark": "to b" }));
+            say(&mut turns, result("of b", of("b")));
+            assert_eq!(read(&mut turns, "b"), (vec!["to b".into(), "of b".into()], true));
+            assert_eq!(loose(&mut turns, follower), ["to a", "of a"]);
+        }
+    }
+
+    /// Were it to wait for a follower, the stream would never get its answer once too much waits.
+    #[test]
+    fn what_nobody_follows_comes_with_the_next_stream() {
+        let mut turns = Turns { names_prompts: true, ..Turns::default() };
+        turns.note("a");
+        open(&mut turns, "b");
+        say(&mut turns, json!({ "type": "assistant", "mark": "to a" }));
+        say(&mut turns, result("of a", json!(["a"])));
+        say(&mut turns, result("of b", json!(["b"])));
+        assert_eq!(read(&mut turns, "b"), (vec!["to a".into(), "of a".into(), "of b".into()], true));
     }
 
     #[test]

@@ -27,11 +27,16 @@ impl Loose {
         self.queue.bytes()
     }
 
+    /// Returns whether anybody takes it.
+    pub(super) fn is_followed(&self) -> bool {
+        !self.followers.is_empty()
+    }
+
     /// Adds a message, if anybody may still read it.
     pub(super) fn put(&mut self, item: Item) {
         // How the CLI failed to begin is told with its end, even if nobody listens.
         let is_result = item.as_ref().is_ok_and(|frame| frame.kind() == FrameKind::Result);
-        if !self.is_closing || !self.followers.is_empty() || is_result {
+        if !self.is_closing || self.is_followed() || is_result {
             self.queue.push(item);
             self.wake_all();
         }
@@ -45,7 +50,7 @@ impl Loose {
 
     /// Gives what there is to a turn, unless somebody follows.
     pub(super) fn give(&mut self) -> Queue {
-        if self.followers.is_empty() { std::mem::take(&mut self.queue) } else { Queue::default() }
+        if self.is_followed() { Queue::default() } else { std::mem::take(&mut self.queue) }
     }
 
     /// Adds somebody who takes what is loose.
@@ -69,7 +74,7 @@ impl Loose {
     /// Drops what there is, and what will be, if nobody takes it.
     pub(super) fn close(&mut self) {
         self.is_closing = true;
-        if self.followers.is_empty() {
+        if !self.is_followed() {
             self.queue.clear();
         }
     }

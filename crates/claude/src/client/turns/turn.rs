@@ -10,6 +10,17 @@ use super::queue::{Item, Queue};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TurnId(pub(super) u64);
 
+/// Who is told what is said in a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Listener {
+    /// The stream that was given out for it.
+    Stream,
+    /// Nobody any more: that stream was dropped.
+    Nobody,
+    /// Those who follow what is loose.
+    Followers,
+}
+
 /// A prompt, and what was said in answer to it so far.
 #[derive(Debug)]
 pub(super) struct Turn {
@@ -23,14 +34,13 @@ pub(super) struct Turn {
     pub(super) is_known: bool,
     /// Whether the CLI has said that it begins to answer it.
     pub(super) has_begun: bool,
-    /// Whether nobody reads the answer any more.
-    pub(super) is_abandoned: bool,
+    pub(super) listener: Listener,
     pub(super) is_done: bool,
 }
 
 impl Turn {
     /// Returns a turn that begins with what was said already.
-    pub(super) fn new(id: TurnId, uuid: &str, queue: Queue) -> Self {
+    pub(super) fn new(id: TurnId, uuid: &str, listener: Listener, queue: Queue) -> Self {
         Self {
             id,
             uuid: uuid.to_owned(),
@@ -39,7 +49,7 @@ impl Turn {
             held: None,
             is_known: false,
             has_begun: false,
-            is_abandoned: false,
+            listener,
             is_done: false,
         }
     }
@@ -49,9 +59,19 @@ impl Turn {
         self.queue.bytes()
     }
 
-    /// Adds a message, if anybody reads it.
+    /// Returns whether what is said now belongs to it, and to nobody else.
+    pub(super) fn is_being_answered(&self) -> bool {
+        self.listener != Listener::Followers && (self.has_begun || !self.is_known)
+    }
+
+    /// Returns whether nothing is left to be done with it.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_done && self.listener != Listener::Stream
+    }
+
+    /// Adds a message, if its stream is there to take it.
     pub(super) fn put(&mut self, item: Item) {
-        if !self.is_abandoned {
+        if self.listener == Listener::Stream {
             self.queue.push(item);
             self.wake();
         }
@@ -76,7 +96,7 @@ impl Turn {
 
     /// Lets go of what was said, and of what will be.
     pub(super) fn abandon(&mut self) {
-        self.is_abandoned = true;
+        self.listener = Listener::Nobody;
         self.queue.clear();
     }
 
