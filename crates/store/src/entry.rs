@@ -92,6 +92,11 @@ impl Entry {
         &self.bytes
     }
 
+    /// Returns the caller's bytes, shared.
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
     /// Returns the caller's bytes as text; an entry is always UTF-8.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes).unwrap_or_default()
