@@ -14,7 +14,7 @@ use tokio::io::{
 use tokio::sync::{mpsc, watch};
 
 /// After what time something that should come will not, on a machine that is busy with other things.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(300);
 
 /// What makes the transport panic.
 pub(crate) const PANIC: &str = "panic, please";
