@@ -60,3 +60,8 @@ pub use problem::Problem;
 pub use routes::{openapi, route_table};
 pub use server::Running;
 pub use settings::{Agent, Bypass, PORT, Settings};
+
+// Here, since its samples use the store and the driver, and nobody else has both.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
