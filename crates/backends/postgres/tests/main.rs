@@ -1,0 +1,5 @@
+//! The backend against its contract, on a real server, and against what may go wrong between the two.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod contract;
+mod kit;
