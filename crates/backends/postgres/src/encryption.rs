@@ -18,7 +18,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::failure::backend;
 
 /// How a connection is encrypted, and whom it trusts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Encryption {
     pub(crate) mode: Mode,
     /// Whom to trust: a file, or `system`.

@@ -19,7 +19,7 @@ const SOCKETS: &str = "/var/run/postgresql";
 /// Which server and database, and how to get in.
 ///
 /// What it shows of itself never holds a password.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Settings {
     config: Config,
     pub(crate) encryption: Encryption,

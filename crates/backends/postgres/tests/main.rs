@@ -2,4 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod contract;
+mod crashes;
+mod database;
+mod encryption;
 mod kit;
+mod leases;
+mod lost_answers;
+mod proxy;
