@@ -2,5 +2,6 @@
 
 pub(crate) mod bare;
 pub(crate) mod naive;
+pub(crate) mod postgres;
 pub(crate) mod redb;
 pub(crate) mod sqlite;

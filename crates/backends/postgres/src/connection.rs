@@ -9,7 +9,7 @@ use rethread_store::{Error, Result};
 use tokio::runtime::Handle;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Row, SimpleQueryMessage, Statement};
+use tokio_postgres::{Client, Row, RowStream, SimpleQueryMessage, Statement};
 
 use crate::failure::{at, backend};
 use crate::settings::Settings;
@@ -57,6 +57,16 @@ impl Connection {
     ) -> Result<Vec<Row>, tokio_postgres::Error> {
         let statement = self.prepared(sql).await?;
         self.0.client.query(&statement, parameters).await
+    }
+
+    /// The same, for an answer that is read while it comes.
+    pub(crate) async fn stream(
+        &self,
+        sql: &'static str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<RowStream, tokio_postgres::Error> {
+        let statement = self.prepared(sql).await?;
+        self.0.client.query_raw(&statement, parameters.iter().copied()).await
     }
 
     /// The same, for an answer of one row at most.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use deadpool::managed::{Pool, PoolError};
+use deadpool::managed::{Pool, PoolError, QueueMode};
 use rethread_store::Result;
 use tokio::runtime::Runtime;
 use tokio::time::error::Elapsed;
@@ -40,7 +40,12 @@ impl Connections {
         let runtime = runtime.map_err(|error| backend("begin", error))?;
         let (place, patience) = (settings.to_string(), settings.patience);
         let maker = Maker { settings, place: place.clone(), runtime: runtime.handle().clone() };
-        let pool = Pool::builder(maker).max_size(AT_ONCE).build().map_err(|error| backend("begin", error))?;
+        // The one that was used last knows its statements.
+        let pool = Pool::builder(maker)
+            .max_size(AT_ONCE)
+            .queue_mode(QueueMode::Lifo)
+            .build()
+            .map_err(|error| backend("begin", error))?;
         let (limbo, is_ready) = (Limbo::default(), AtomicBool::new(false));
         Ok(Self { pool, place, patience, limbo, is_ready, runtime: Some(runtime) })
     }

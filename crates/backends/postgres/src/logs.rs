@@ -1,6 +1,7 @@
 //! Logs: a row for each line, and one for each log that says where it ends.
 
 use bytes::{Bytes, BytesMut};
+use futures_util::TryStreamExt as _;
 use rethread_store::backend::{Append, Chunk, Damage, Durability, From, LogKey, Position};
 use rethread_store::{EntryId, Flaw, Line, SessionId};
 use tokio_postgres::Error;
@@ -8,8 +9,6 @@ use tokio_postgres::Error;
 use crate::connection::Connection;
 use crate::connections::Time;
 
-/// How many rows are looked at for one read, for each this many bytes that it may hold. A line is longer than that.
-const SHORTEST: usize = 128;
 /// How many records are looked at in one step of a search that found something like it.
 const CANDIDATES: i64 = 16;
 
@@ -39,30 +38,40 @@ pub(crate) async fn append(
 async fn add(connection: &Connection, log: &LogKey, at: Position, lines: &[Line]) -> Result<u64, Error> {
     let (session, name, at) = (log.session.as_str(), log.name.as_str(), at as i64);
     let lines: Vec<&[u8]> = lines.iter().map(Line::as_bytes).collect();
+    let mut size = 0;
+    let ends: Vec<i64> = lines
+        .iter()
+        .map(|line| {
+            size += line.len() as i64;
+            size
+        })
+        .collect();
     // A log without lines has no row.
     let sql = match at {
         0 => {
             "WITH log AS (
-                INSERT INTO rethread.logs (session, name, next) VALUES ($1, $2, $3::bigint + cardinality($4::bytea[]))
+                INSERT INTO rethread.logs (session, name, next, size)
+                VALUES ($1, $2, $3::bigint + cardinality($4::bytea[]), $6::bigint)
                 ON CONFLICT (session, name) DO NOTHING
-                RETURNING id
+                RETURNING id, 0 AS before
             )
-            INSERT INTO rethread.lines (log, position, bytes)
-            SELECT log.id, $3::bigint + number - 1, line
-            FROM log, unnest($4::bytea[]) WITH ORDINALITY AS new (line, number)"
+            INSERT INTO rethread.lines (log, position, ends, bytes)
+            SELECT log.id, $3::bigint + number - 1, log.before + ends, line
+            FROM log, unnest($4::bytea[], $5::bigint[]) WITH ORDINALITY AS new (line, ends, number)"
         }
         _ => {
             "WITH log AS (
-                UPDATE rethread.logs SET next = $3::bigint + cardinality($4::bytea[]), modified = clock_timestamp()
+                UPDATE rethread.logs
+                SET next = $3::bigint + cardinality($4::bytea[]), size = size + $6::bigint, modified = clock_timestamp()
                 WHERE session = $1 AND name = $2 AND next = $3
-                RETURNING id
+                RETURNING id, size - $6 AS before
             )
-            INSERT INTO rethread.lines (log, position, bytes)
-            SELECT log.id, $3::bigint + number - 1, line
-            FROM log, unnest($4::bytea[]) WITH ORDINALITY AS new (line, number)"
+            INSERT INTO rethread.lines (log, position, ends, bytes)
+            SELECT log.id, $3::bigint + number - 1, log.before + ends, line
+            FROM log, unnest($4::bytea[], $5::bigint[]) WITH ORDINALITY AS new (line, ends, number)"
         }
     };
-    connection.change(sql, &[&session, &name, &at, &lines]).await
+    connection.change(sql, &[&session, &name, &at, &lines, &ends, &size]).await
 }
 
 /// Returns whether these very lines stand there.
@@ -89,70 +98,80 @@ pub(crate) async fn read(
     from: From,
     max_bytes: usize,
 ) -> Result<Chunk, Error> {
-    let mut fetched = max_bytes.max(1);
+    let (mut fetched, mut missing) = (max_bytes.max(1), None);
     loop {
-        match whole_groups(read_lines(&connection, log, from, max_bytes, fetched).await?) {
-            Some(chunk) => return Ok(chunk),
-            // A group is never cut, however large.
-            None => fetched = fetched.saturating_mul(8),
+        let read = read_lines(&connection, log, from, max_bytes, fetched).await?;
+        if let Some(chunk) = read {
+            match whole_groups(chunk) {
+                Some(chunk) => return Ok(chunk),
+                // A group is never cut, however large.
+                None => fetched = fetched.saturating_mul(8),
+            }
+            continue;
         }
+        let end = next(&connection, log).await?;
+        let start = if let From::Position(position) = from { position } else { end.saturating_sub(1) };
+        // What was added since will be there when it is looked for again.
+        if start >= end || missing == Some(end) {
+            let mut chunk = Chunk { next: start, ..Chunk::default() };
+            lose(&mut chunk, log, Flaw::Missing, end, 0);
+            return Ok(chunk);
+        }
+        missing = Some(end);
     }
 }
 
 /// Reads as many lines as `fetched` bytes hold, up to the end of the first group that makes it as much as was asked for.
+/// `None`: there are no lines.
 async fn read_lines(
     connection: &Connection,
     log: &LogKey,
     from: From,
     max_bytes: usize,
     fetched: usize,
-) -> Result<Chunk, Error> {
-    // How long lines are is known without reading them.
+) -> Result<Option<Chunk>, Error> {
+    // How many rows to look at is guessed from how long they are usually, to which of them to read is known exactly.
     let sql = "
-        SELECT logs.next, lines.position, lines.bytes
-        FROM rethread.logs LEFT JOIN LATERAL (
-            SELECT position, bytes FROM (
-                SELECT position, bytes,
-                    sum(octet_length(bytes)) OVER (ORDER BY position ROWS UNBOUNDED PRECEDING)
-                        - octet_length(bytes) AS before
-                FROM rethread.lines
-                WHERE log = logs.id AND position >= coalesce($3, logs.next - 1) AND position < logs.next
-                ORDER BY position LIMIT $5
-            ) AS beginning WHERE before < $4
-        ) AS lines ON true
-        WHERE logs.session = $1 AND logs.name = $2
-        ORDER BY lines.position";
+        WITH log AS MATERIALIZED (SELECT id, next, size FROM rethread.logs WHERE session = $1 AND name = $2)
+        SELECT position, bytes FROM (
+            SELECT position, bytes, ends FROM rethread.lines
+            WHERE log = (SELECT id FROM log) AND position < (SELECT next FROM log)
+            AND position >= coalesce($3, (SELECT next FROM log) - 1)
+            ORDER BY position
+            LIMIT (SELECT 2 * $4::bigint / greatest(size / next, 1) + 1 FROM log)
+        ) AS first
+        WHERE ends - octet_length(bytes) < $4 + (
+            SELECT ends - octet_length(bytes) FROM rethread.lines
+            WHERE log = (SELECT id FROM log) AND position >= coalesce($3, (SELECT next FROM log) - 1)
+            ORDER BY position LIMIT 1
+        )
+        ORDER BY position";
     let (session, name) = (log.session.as_str(), log.name.as_str());
     let wanted = match from {
         From::Position(position) => Some(position.min(i64::MAX as u64) as i64),
         From::Last => None,
     };
-    let (size, count) = (fetched.min(1 << 40) as i64, (fetched / SHORTEST).min(1 << 30) + 1);
-    let rows = connection.ask(sql, &[&session, &name, &wanted, &size, &(count as i64)]).await?;
-    let end = rows.first().map_or(0, |row| row.get::<_, i64>(0) as Position);
-    let start = wanted.map_or(end.saturating_sub(1), |position| position as Position);
-    let mut chunk = Chunk { next: start, lines: Vec::with_capacity(rows.len()), ..Chunk::default() };
-    let (mut size, mut room) = (0, Room::default());
-    for row in &rows {
-        let Some(position) = row.get::<_, Option<i64>>(1).map(|position| position as Position) else { break };
-        let bytes: &[u8] = row.get(2);
+    let rows = connection.stream(sql, &[&session, &name, &wanted, &(fetched.min(1 << 40) as i64)]).await?;
+    let mut rows = std::pin::pin!(rows);
+    let (mut chunk, mut size, mut room) = (None, 0, Room::default());
+    while let Some(row) = rows.try_next().await? {
+        let (position, bytes): (i64, &[u8]) = (row.get(0), row.get(1));
+        let position = position as Position;
+        let start = wanted.map_or(position, |wanted| wanted as Position);
+        let chunk = chunk.get_or_insert_with(|| Chunk { next: start, ..Chunk::default() });
         if size >= max_bytes && chunk.lines.last().is_some_and(|last| last.stamp().left == 0) {
-            return Ok(chunk);
+            break;
         }
-        lose(&mut chunk, log, Flaw::Missing, position, 0);
+        lose(chunk, log, Flaw::Missing, position, 0);
         size += bytes.len();
         match Line::take(room.copy(bytes)) {
             Ok(line) if line.stamp().position == position => {
                 chunk.lines.push(line);
                 chunk.next = position + 1;
             }
-            Ok(_) => lose(&mut chunk, log, Flaw::Misplaced, position + 1, bytes.len()),
-            Err(flaw) => lose(&mut chunk, log, flaw, position + 1, bytes.len()),
+            Ok(_) => lose(chunk, log, Flaw::Misplaced, position + 1, bytes.len()),
+            Err(flaw) => lose(chunk, log, flaw, position + 1, bytes.len()),
         }
-    }
-    // Unless it stopped because it holds enough, it has seen everything.
-    if size < fetched && rows.len() < count && start < end {
-        lose(&mut chunk, log, Flaw::Missing, end, 0);
     }
     Ok(chunk)
 }

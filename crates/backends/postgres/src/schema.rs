@@ -10,8 +10,9 @@ const LOCK: i64 = 0x5265_7468_7265_6164;
 
 /// How each layout comes from the one before; the first from nothing. None of them is ever changed.
 ///
-/// Names sort by their bytes. What is appended updates a row of `logs` in place, which has room for it. Parts of files
-/// are compressed already, or gain little by it.
+/// Names sort by their bytes. What is appended updates a row of `logs` in place, which has room for it. Each line says
+/// how long its log is up to its end, so that a read knows where to stop. Parts of files are compressed already, or gain
+/// little by it.
 const MIGRATIONS: [&str; 1] = ["
 CREATE TABLE rethread.format (version integer NOT NULL);
 INSERT INTO rethread.format VALUES (0);
@@ -28,15 +29,22 @@ CREATE TABLE rethread.logs (
     session text COLLATE \"C\" NOT NULL,
     name text COLLATE \"C\" NOT NULL,
     next bigint NOT NULL,
+    size bigint NOT NULL,
     modified timestamptz NOT NULL DEFAULT clock_timestamp(),
     UNIQUE (session, name)
 ) WITH (fillfactor = 50);
 CREATE TABLE rethread.lines (
     log bigint NOT NULL,
     position bigint NOT NULL,
+    ends bigint NOT NULL,
     bytes bytea NOT NULL,
     PRIMARY KEY (log, position)
 );
+DO $$ BEGIN
+    ALTER TABLE rethread.lines ALTER COLUMN bytes SET COMPRESSION lz4;
+EXCEPTION WHEN feature_not_supported THEN
+    NULL; -- It was built without: then lines are compressed as the server does by itself.
+END $$;
 CREATE TABLE rethread.blobs (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     hash bytea UNIQUE,
