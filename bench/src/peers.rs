@@ -3,5 +3,6 @@
 pub(crate) mod bare;
 pub(crate) mod group_commit;
 pub(crate) mod naive;
+pub(crate) mod postgres;
 pub(crate) mod redb;
 pub(crate) mod sqlite;
