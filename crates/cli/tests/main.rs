@@ -19,3 +19,4 @@ mod tail;
 mod tour;
 mod trash;
 mod trouble;
+mod ui;

@@ -17,6 +17,7 @@ use crate::item::MessageItem;
 use crate::keeper::{Keeper, over};
 use crate::merge::Arrival;
 use crate::problem::Problem;
+use crate::scope::Scope;
 use crate::topic::Interest;
 
 /// How often idle agents are looked for.
@@ -43,11 +44,12 @@ impl Keeper {
     }
 
     /// Returns messages that are just being said, for somebody who has missed their beginning.
-    pub(crate) fn partials(&self, interest: &Interest) -> Vec<Frame> {
+    pub(crate) fn partials(&self, interest: &Interest, scope: &Scope) -> Vec<Frame> {
         let partials = self.drivers.list().into_iter().filter_map(|driver| {
-            let session = driver.begin().session;
+            let Begin { session, cwd, .. } = driver.begin();
             let topic = format!("session:{session}");
-            let partial = driver.partial().filter(|_| interest.has(&topic))?;
+            let is_for = interest.has(&topic) && scope.admits(cwd.to_str());
+            let partial = driver.partial().filter(|_| is_for)?;
             Some(self.hub.word("message.partial", json!({ "topic": topic, "data": partial })))
         });
         partials.collect()
@@ -106,7 +108,7 @@ impl Keeper {
         };
         let Some(native) = self.native.as_ref().filter(|_| is_empty() == Some(true)) else { return false };
         let deleted = native.folder.delete(session, &self.settings.trash);
-        self.audit.write("put-away-empty", "keeper", json!({ "session": session }));
+        self.door.audit.write("put-away-empty", "keeper", json!({ "session": session }));
         deleted
             .inspect_err(|error| tracing::warn!(%error, session, "an empty transcript is in the way"))
             .is_ok()

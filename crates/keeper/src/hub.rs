@@ -64,6 +64,12 @@ pub(crate) struct Event {
     pub(crate) frame: Frame,
 }
 
+impl Event {
+    fn told(&self) -> (Arc<str>, Frame) {
+        (Arc::clone(self.subject.topic()), self.frame.clone())
+    }
+}
+
 /// How far somebody has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cursor(pub(crate) u64);
@@ -168,11 +174,34 @@ impl Hub {
 
     /// Takes what there is for somebody, up to about so many bytes, and moves their cursor on. Who got less has got all.
     pub(crate) fn take(&self, cursor: &mut Cursor, interest: &Interest, bytes: usize) -> Taken {
+        match self.take_each(cursor, interest, bytes, |event| event.frame.clone()) {
+            Some(frames) => Taken::Frames(frames),
+            None => Taken::Gap,
+        }
+    }
+
+    /// Takes as [`take`](Self::take) does, and says of each what it is about; `None` if some are no longer here.
+    pub(crate) fn take_told(
+        &self,
+        cursor: &mut Cursor,
+        interest: &Interest,
+        bytes: usize,
+    ) -> Option<Vec<(Arc<str>, Frame)>> {
+        self.take_each(cursor, interest, bytes, Event::told)
+    }
+
+    fn take_each<T>(
+        &self,
+        cursor: &mut Cursor,
+        interest: &Interest,
+        bytes: usize,
+        pick: impl Fn(&Event) -> T,
+    ) -> Option<Vec<T>> {
         let ring = self.ring();
         if ring.forgotten > cursor.0 && !Defect::SkipTheGap.is_on() {
-            return Taken::Gap;
+            return None;
         }
-        let (mut frames, mut taken) = (Vec::new(), 0);
+        let (mut picked, mut taken) = (Vec::new(), 0);
         for event in ring.since(cursor.0) {
             if taken >= bytes {
                 break;
@@ -180,21 +209,27 @@ impl Hub {
             cursor.0 = event.index;
             if interest.wants(&event.subject) {
                 taken += event.frame.len();
-                frames.push(event.frame.clone());
+                picked.push(pick(event));
             }
         }
-        Taken::Frames(frames)
+        Some(picked)
     }
 
-    /// Returns the numbered events of an interest between two places: what a new subscription has to catch up with.
-    pub(crate) fn between(&self, from: Cursor, to: Cursor, interest: &Interest) -> Taken {
+    /// Returns the numbered events of an interest between two places, and what each is about: what a new subscription
+    /// has to catch up with. `None` if some are no longer here.
+    pub(crate) fn between(
+        &self,
+        from: Cursor,
+        to: Cursor,
+        interest: &Interest,
+    ) -> Option<Vec<(Arc<str>, Frame)>> {
         let ring = self.ring();
         if ring.forgotten > from.0 {
-            return Taken::Gap;
+            return None;
         }
         let events = ring.since(from.0).take_while(|event| event.index <= to.0);
         let wanted = events.filter(|event| event.seq > 0 && interest.wants(&event.subject));
-        Taken::Frames(wanted.map(|event| event.frame.clone()).collect())
+        Some(wanted.map(Event::told).collect())
     }
 
     /// Returns a frame that is no event: an answer to one client.

@@ -24,6 +24,7 @@ use crate::frame::Frame;
 use crate::hub::{Cursor, Taken};
 use crate::keeper::{Keeper, over};
 use crate::problem::Problem;
+use crate::scope::Scope;
 use crate::topic::Interest;
 
 /// A client that says nothing for so many heartbeats, not even to a ping, is gone.
@@ -59,7 +60,7 @@ struct After {
 }
 
 /// Answers the request for a WebSocket. The gate has looked at everything else.
-pub(crate) fn upgrade(keeper: Arc<Keeper>, mut request: Request) -> Result<Response, Problem> {
+pub(crate) fn upgrade(keeper: Arc<Keeper>, scope: Scope, mut request: Request) -> Result<Response, Problem> {
     let headers = request.headers();
     let has = |name: header::HeaderName, word: &str| {
         let values = headers.get_all(name);
@@ -84,7 +85,7 @@ pub(crate) fn upgrade(keeper: Arc<Keeper>, mut request: Request) -> Result<Respo
                     WebSocketConfig::default().max_message_size(Some(FRAME)).max_frame_size(Some(FRAME));
                 let io = TokioIo::new(upgraded);
                 let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
-                Client::new(keeper, socket).run().await;
+                Client::new(keeper, scope, socket).run().await;
             }
             Err(error) => tracing::debug!(%error, "a client left before its stream began"),
         }
@@ -100,6 +101,7 @@ pub(crate) fn upgrade(keeper: Arc<Keeper>, mut request: Request) -> Result<Respo
 
 struct Client<S> {
     keeper: Arc<Keeper>,
+    scope: Scope,
     socket: WebSocketStream<S>,
     interest: Interest,
     cursor: Cursor,
@@ -120,17 +122,17 @@ impl From<SocketError> for End {
 }
 
 impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
-    fn new(keeper: Arc<Keeper>, socket: WebSocketStream<S>) -> Self {
+    fn new(keeper: Arc<Keeper>, scope: Scope, socket: WebSocketStream<S>) -> Self {
         let (cursor, _) = keeper.hub.now();
-        Self { keeper, socket, interest: Interest::default(), cursor, heard: Instant::now() }
+        Self { keeper, scope, socket, interest: Interest::default(), cursor, heard: Instant::now() }
     }
 
     async fn run(mut self) {
         let keeper = Arc::clone(&self.keeper);
-        let _counted = keeper.metrics.clients.one();
+        let _counted = keeper.door.metrics.clients.one();
         if let Err(End::TooSlow) = self.converse().await {
             // A frame was cut in the middle: whatever followed would make no sense.
-            keeper.metrics.resyncs.add(1);
+            keeper.door.metrics.resyncs.add(1);
             return;
         }
         let _ = tokio::time::timeout(Duration::from_secs(1), self.socket.close(None)).await;
@@ -164,17 +166,17 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
 
     /// Passes on what there is; returns whether there may be more.
     async fn pass_on(&mut self) -> Result<bool, End> {
-        match self.keeper.hub.take(&mut self.cursor, &self.interest, BATCH) {
+        match self.scope.take(&self.keeper, &mut self.cursor, &self.interest, BATCH) {
             Taken::Frames(frames) if frames.is_empty() => Ok(false),
             Taken::Frames(frames) => {
-                let is_full = frames.iter().map(Frame::len).sum::<usize>() >= BATCH;
+                let is_full = self.scope.is_narrow() || frames.iter().map(Frame::len).sum::<usize>() >= BATCH;
                 self.send(frames).await.map(|()| is_full)
             }
             Taken::Gap => {
                 // The ring went on without this client: it reads anew, and goes on from here.
                 let (cursor, seq) = self.keeper.hub.now();
                 self.cursor = cursor;
-                self.keeper.metrics.resyncs.add(1);
+                self.keeper.door.metrics.resyncs.add(1);
                 let word = self.keeper.hub.word("resync", json!({ "seq": seq, "reason": "too-slow" }));
                 self.send(vec![word]).await.map(|()| true)
             }
@@ -183,7 +185,7 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
 
     /// Writes frames as they are: they were made once, for everybody.
     async fn send(&mut self, frames: Vec<Frame>) -> Result<(), End> {
-        self.keeper.metrics.sent.add(frames.len() as u64);
+        self.keeper.door.metrics.sent.add(frames.len() as u64);
         let socket = &mut self.socket;
         let write = async {
             // What the socket itself has to say, such as pongs, goes first and whole.
@@ -259,7 +261,7 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
         let missed = match &after {
             None => Taken::Frames(Vec::new()),
             Some(After { epoch, seq }) => match hub.after(epoch, *seq) {
-                Some(from) if from.0 <= here.0 => hub.between(from, here, &fresh),
+                Some(from) if from.0 <= here.0 => self.scope.between(&self.keeper, from, here, &fresh),
                 Some(_) => Taken::Frames(Vec::new()),
                 None => Taken::Gap,
             },
@@ -272,7 +274,7 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
                 vec![hub.word("resync", json!({ "topics": topics, "seq": seq, "reason": "not-covered" }))]
             }
         };
-        frames.extend(self.keeper.partials(&fresh));
+        frames.extend(self.keeper.partials(&fresh, &self.scope));
         frames.push(self.keeper.hub.word("caught_up", json!({ "topics": topics, "seq": seq })));
         self.send(frames).await
     }

@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 use crate::kit::{Kept, Socket};
 
 /// A person's home with the real CLI in it, and a keeper.
-struct Desk {
+pub(crate) struct Desk {
     home: Home,
     settings: Settings,
 }
 
 impl Desk {
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let Some(home) = Home::new() else {
             cannot("Claude Code cannot be installed");
             return None;
@@ -37,13 +37,13 @@ impl Desk {
         settings
     }
 
-    fn keeper(&self) -> Kept {
+    pub(crate) fn keeper(&self) -> Kept {
         let mut settings = Self::settings(&self.home);
         settings.idle = self.settings.idle;
         Kept::start(settings)
     }
 
-    fn project(&self) -> PathBuf {
+    pub(crate) fn project(&self) -> PathBuf {
         self.home.project().canonicalize().unwrap()
     }
 }
@@ -74,7 +74,7 @@ fn new_id() -> String {
     format!("{:08x}-2222-4222-8222-{:012x}", fastrand::u32(..), fastrand::u64(..) >> 16)
 }
 
-fn turn(kept: &Kept, session: &str, prompt: &Prompt, mode: &str) -> (String, Value) {
+pub(crate) fn turn(kept: &Kept, session: &str, prompt: &Prompt, mode: &str) -> (String, Value) {
     let id = new_id();
     let body = json!({
         "client_message_id": id, "mode": mode, "parts": [{ "type": "text", "text": prompt.to_string() }],
@@ -84,7 +84,7 @@ fn turn(kept: &Kept, session: &str, prompt: &Prompt, mode: &str) -> (String, Val
     (id, answer.json())
 }
 
-fn create(kept: &Kept, desk: &Desk, prompt: &Prompt) -> String {
+pub(crate) fn create(kept: &Kept, desk: &Desk, prompt: &Prompt) -> String {
     let body = json!({ "cwd": desk.project(), "prompt": prompt.to_string(), "name": "A try" });
     let created = kept.post("/sessions", body);
     assert_eq!(created.status, 201, "{}", String::from_utf8_lossy(&created.body));
@@ -98,7 +98,7 @@ fn state(kept: &Kept, session: &str) -> String {
 }
 
 #[track_caller]
-fn until_state(kept: &Kept, session: &str, wanted: &str) {
+pub(crate) fn until_state(kept: &Kept, session: &str, wanted: &str) {
     kept.until(&format!("{session} is {wanted}"), || (state(kept, session) == wanted).then_some(()));
 }
 
@@ -107,22 +107,23 @@ fn pending(kept: &Kept) -> Vec<Value> {
 }
 
 #[track_caller]
-fn wait_for_request(kept: &Kept) -> Value {
+pub(crate) fn wait_for_request(kept: &Kept) -> Value {
     kept.until("somebody is asked", || pending(kept).first().cloned())
 }
 
-fn decide(kept: &Kept, request: &Value, decision: &str) -> crate::kit::Answer {
+pub(crate) fn decide(kept: &Kept, request: &Value, decision: &str) -> crate::kit::Answer {
     let id = request["shown"]["id"].as_str().unwrap();
     let body = json!({ "decision": decision, "shown_digest": request["digest"] });
     kept.post(&format!("/attention/{id}/decision"), body)
 }
 
 /// Returns what was said, once all of it is on disk: the agent may write it down after it has said it.
-fn texts(kept: &Kept, session: &str) -> Vec<String> {
+pub(crate) fn texts(kept: &Kept, session: &str) -> Vec<String> {
     let items = kept.until("all that was said is written down", || {
         let page = kept.get(&format!("/sessions/{session}/messages?limit=500")).good();
         let items = page["items"].as_array().unwrap().clone();
-        items.iter().all(|item| item["provisional"] == false).then_some(items)
+        let is_written = !items.is_empty() && items.iter().all(|item| item["provisional"] == false);
+        is_written.then_some(items)
     });
     items.iter().map(|item| item["content"].to_string()).collect()
 }

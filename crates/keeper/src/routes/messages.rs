@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::sessions::{MOST, USUAL, find, find_fresh};
-use crate::card::SessionState;
+use crate::card::Home;
 use crate::catalogue::Known;
 use crate::extract::{Asked, SessionName};
 use crate::item::MessageItem;
@@ -100,7 +100,7 @@ pub(crate) async fn read_page(
 ) -> Result<MessagePage, Problem> {
     // Taken before anything is read: what happens meanwhile is told again, and is the same by its id.
     let (epoch, seq) = (keeper.hub.epoch().to_owned(), keeper.hub.seq());
-    let (id, is_pending) = (known.card.session_id.clone(), known.card.state == SessionState::Pending);
+    let (id, is_native) = (known.card.session_id.clone(), known.card.home == Home::Native);
     let own = Arc::clone(keeper);
     let is_agents = query.agent.is_some();
     let handle = tokio::runtime::Handle::current();
@@ -108,7 +108,8 @@ pub(crate) async fn read_page(
         Some(session) => {
             Native { keeper: &own, path: session.path.clone(), id: &known.card.session_id }.page(&query)
         }
-        None if is_pending => Ok((Vec::new(), Paging::default(), Position::Log(0))),
+        // It has no transcript yet, whatever it does already.
+        None if is_native => Ok((Vec::new(), Paging::default(), Position::Log(0))),
         None => handle.block_on(stored(&own, &known.card.session_id, &query)),
     });
     let (mut items, page, position) = read.await.map_err(|error| Problem::failed(&error))??;
