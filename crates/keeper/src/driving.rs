@@ -12,10 +12,8 @@ use crate::card::{Home, SessionCard, SessionHealth, SessionState};
 use crate::catalogue::{Key, Known};
 use crate::drive::{Begin, Driver, Ending};
 use crate::frame::Frame;
-use crate::hub::Wake;
 use crate::item::MessageItem;
 use crate::keeper::{Keeper, over};
-use crate::merge::Arrival;
 use crate::problem::Problem;
 use crate::scope::Scope;
 use crate::topic::Interest;
@@ -25,21 +23,8 @@ const ROUND: Duration = Duration::from_secs(10);
 const MISSING: &str = "Claude Code is not installed: `npm install -g @anthropic-ai/claude-code` installs it";
 
 impl Keeper {
-    /// Tells of a message that is on disk.
-    pub(crate) fn line(&self, session: &str, item: MessageItem, wake: Wake) {
-        match self.drivers.get(session).filter(|_| item.agent_id.is_none()) {
-            Some(driver) => {
-                driver.take(self, Arrival::Disk(item), Wake::Soon);
-                if wake == Wake::Now {
-                    self.hub.wake();
-                }
-            }
-            None => self.hub.publish_with(wake, session, "message.upsert", item.small()),
-        }
-    }
-
     /// Returns what only the stream knows of a session so far.
-    pub(crate) fn provisional(&self, session: &str) -> Vec<MessageItem> {
+    pub(crate) fn provisional(&self, session: &str) -> Vec<MessageItem<'static>> {
         self.drivers.get(session).map(|driver| driver.provisional()).unwrap_or_default()
     }
 

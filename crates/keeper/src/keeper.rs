@@ -61,6 +61,11 @@ pub(crate) struct Native {
 /// How old a listing of the store may be that is shown.
 const STORED: std::time::Duration = std::time::Duration::from_secs(2);
 
+/// Nothing beneath Claude Code's folder is followed: what is read here is shown to others.
+fn links() -> Links {
+    if Defect::FollowLinks.is_on() { Links::Follow } else { Links::Refuse }
+}
+
 /// Waits until the keeper is to end.
 pub(crate) async fn over(ending: &mut watch::Receiver<bool>) {
     // Nobody to say so is over too.
@@ -73,7 +78,7 @@ impl Keeper {
         let credentials = Credentials::open(home)?;
         let door = Door::new(home, address, &settings.allowed_hosts, credentials)?;
         let native = settings.claude_folder.as_ref().map(|folder| {
-            let folder = ClaudeFolder::new(folder);
+            let folder = ClaudeFolder::new(folder).links(links());
             Native { files: ClaudeFiles::new(folder.projects()), folder }
         });
         let (attention, lost) = Attentions::open(home)?;
@@ -135,8 +140,7 @@ impl Keeper {
     /// Lists Claude Code's sessions anew.
     pub(crate) fn list_native(&self) -> Result<Vec<News>> {
         let Some(native) = &self.native else { return Ok(Vec::new()) };
-        let links = if Defect::FollowLinks.is_on() { Links::Follow } else { Links::Refuse };
-        let plain = ListOptions::default().links(links);
+        let plain = ListOptions::default().links(links());
         // A cache that cannot be written is no reason not to answer.
         let listing = match native.folder.list(&plain.clone().index(self.cache("sessions"))) {
             Ok(listing) => listing,
@@ -157,10 +161,9 @@ impl Keeper {
                 .and_then(|id| catalogue.find(Some(Home::Native), id))
                 .and_then(|it| it.native.clone())
         };
-        let links = if Defect::FollowLinks.is_on() { Links::Follow } else { Links::Refuse };
         let looked = match known {
-            Some(session) => native.folder.again(&session, links),
-            None => native.folder.look(path, links),
+            Some(session) => native.folder.again(&session, links()),
+            None => native.folder.look(path, links()),
         };
         let session = looked.ok().filter(|session| self.admits(session.cwd.as_deref()))?;
         let session = self.without_us(session);

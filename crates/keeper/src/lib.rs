@@ -45,8 +45,10 @@ mod pending;
 mod position;
 mod private_file;
 mod problem;
+mod recent;
 mod roots;
 mod routes;
+mod run;
 mod scope;
 mod search;
 mod server;
@@ -54,6 +56,7 @@ mod settings;
 mod stream;
 mod topic;
 mod ui;
+mod wire;
 
 pub use attention::{Attention, AttentionState, Shown};
 pub use audit::AuditEntry;

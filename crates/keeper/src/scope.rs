@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::catalogue::Catalogue;
 use crate::frame::Frame;
-use crate::hub::{Cursor, Taken};
+use crate::hub::Cursor;
 use crate::keeper::Keeper;
 use crate::problem::Problem;
 use crate::roots::Roots;
@@ -90,43 +90,44 @@ impl Scope {
         }
     }
 
-    /// Returns whether there may be more than what [`take`](Self::take) gave, however little that was.
+    /// Returns whether not everything is to be seen.
     pub(crate) fn is_narrow(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Takes what there is for a caller, as [`Hub::take`](crate::hub::Hub::take) does.
+    /// Takes what there is for a caller, frame by frame, as [`Hub::take`](crate::hub::Hub::take) does.
     pub(crate) fn take(
         &self,
         keeper: &Keeper,
         cursor: &mut Cursor,
         interest: &Interest,
         bytes: usize,
-    ) -> Taken {
-        if self.0.is_none() {
-            return keeper.hub.take(cursor, interest, bytes);
-        }
+    ) -> Option<Vec<Frame>> {
         loop {
             let before = *cursor;
-            let Some(events) = keeper.hub.take_told(cursor, interest, bytes) else { return Taken::Gap };
-            let frames = self.of(keeper, events);
+            let frames = self.of(keeper, keeper.hub.take_told(cursor, interest, bytes)?);
             // What was not for this caller is passed over.
             if !frames.is_empty() || *cursor == before {
-                return Taken::Frames(frames);
+                return Some(frames);
             }
         }
     }
 
-    /// Returns what a new subscription of a caller has to catch up with.
-    pub(crate) fn between(&self, keeper: &Keeper, from: Cursor, to: Cursor, interest: &Interest) -> Taken {
-        match (keeper.hub.between(from, to, interest), &self.0) {
-            (None, _) => Taken::Gap,
-            (Some(events), None) => Taken::Frames(events.into_iter().map(|(_, frame)| frame).collect()),
-            (Some(events), Some(_)) => Taken::Frames(self.of(keeper, events)),
-        }
+    /// Returns what a new subscription of a caller has to catch up with; `None` if some of it is no longer here.
+    pub(crate) fn between(
+        &self,
+        keeper: &Keeper,
+        from: Cursor,
+        to: Cursor,
+        interest: &Interest,
+    ) -> Option<Vec<Frame>> {
+        Some(self.of(keeper, keeper.hub.between(from, to, interest)?))
     }
 
     fn of(&self, keeper: &Keeper, events: Vec<(Arc<str>, Frame)>) -> Vec<Frame> {
+        if self.0.is_none() {
+            return events.into_iter().map(|(_, frame)| frame).collect();
+        }
         let is_for = |(topic, frame): &(Arc<str>, Frame)| {
             let session = topic.strip_prefix("session:").unwrap_or_default();
             let listed = keeper.catalogue().find(None, session).map(|known| known.card.cwd.clone());

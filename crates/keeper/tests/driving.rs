@@ -517,3 +517,41 @@ fn an_agent_is_ended_when_it_is_idle_and_started_when_it_is_needed() {
         texts_or_none(&kept, &id)?.iter().any(|text| text.contains("2.")).then_some(())
     });
 }
+
+/// Claudekeeper's fault 6: modes that nobody knows, a mode that is not heard, and one that a resumed session has forgotten.
+#[test]
+fn a_permission_mode_is_one_that_there_is_and_holds_when_the_session_goes_on() {
+    let Some(desk) = Desk::new() else { return };
+    let mut kept = desk.keeper();
+    let refused = |body: Value| {
+        let answer = kept.post("/sessions", body);
+        (answer.status, answer.json()["code"].as_str().unwrap().to_owned())
+    };
+    let cwd = desk.project();
+    for mode in ["dangerously-skip-permissions", "acceptedits", ""] {
+        let code = refused(json!({ "cwd": cwd, "permission_mode": mode }));
+        assert_eq!(code, (400, "bad-request".into()), "{mode}");
+    }
+    // Nothing that is not understood is passed over in silence, and nobody runs unasked by saying so.
+    assert_eq!(refused(json!({ "cwd": cwd, "permissionMode": "plan" })).0, 400);
+    assert_eq!(refused(json!({ "cwd": cwd, "config": { "permission_mode": "plan" } })).0, 400);
+    let bypass = refused(json!({ "cwd": cwd, "permission_mode": "bypassPermissions" }));
+    assert_eq!(bypass, (403, "bypass-refused".into()));
+
+    let write = |name: &str| {
+        let input = json!({ "file_path": cwd.join(name), "content": name });
+        Prompt::new("Write it.").calls("Write", input).says("Done.")
+    };
+    let body = json!({ "cwd": cwd, "permission_mode": "acceptEdits", "name": "Trusted", "prompt": write("one").to_string() });
+    let id = kept.post("/sessions", body).good()["session_id"].as_str().unwrap().to_owned();
+    until_state(&kept, &id, "idle");
+    assert_eq!(fs::read_to_string(cwd.join("one")).unwrap(), "one");
+    assert_eq!(kept.get(&format!("/sessions/{id}")).good()["name"], "Trusted");
+    // The next keeper knows it too.
+    kept.end();
+    let kept = desk.keeper();
+    turn(&kept, &id, &write("two"), "start");
+    kept.until("it is written", || fs::read_to_string(cwd.join("two")).ok().filter(|text| text == "two"));
+    until_state(&kept, &id, "idle");
+    assert_eq!(kept.get("/attention").good()["items"], json!([]), "nobody was asked");
+}

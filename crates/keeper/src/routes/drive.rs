@@ -116,7 +116,14 @@ async fn driver(keeper: &Arc<Keeper>, name: &SessionName) -> Result<Arc<Driver>,
             .with("pid", pid)
             .with("choices", ["watch", "fork", "take_over"]));
     }
-    let begin = begin_of(keeper, &known)?;
+    let mut begin = begin_of(keeper, &known)?;
+    if keeper.drivers.get(&id).is_none()
+        && let Ok(companion) = keeper.store().metadata(&id.parse()?).await
+    {
+        // It goes on as it was begun, whichever keeper that was; what is not allowed any more is not.
+        begin.recall(&companion);
+        check_mode(keeper, begin.permission_mode.as_deref())?;
+    }
     Ok(keeper.drivers.get_or_begin(&id, || Driver::new(begin)))
 }
 

@@ -12,7 +12,6 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::Asked;
 use crate::frame::Frame;
-use crate::hub::Taken;
 use crate::keeper::{Keeper, over};
 use crate::problem::Problem;
 use crate::scope::Scope;
@@ -87,8 +86,8 @@ pub(crate) async fn events(
         };
         let seq_before = hub.seq();
         match scope.take(&keeper, &mut cursor, &interest, BYTES) {
-            Taken::Gap => return Ok(answer(Vec::new(), hub.seq(), true)),
-            Taken::Frames(frames) => {
+            None => return Ok(answer(Vec::new(), hub.seq(), true)),
+            Some(frames) => {
                 let items: Vec<(u64, Box<RawValue>)> = frames.iter().filter_map(numbered).collect();
                 if let Some((last, _)) = items.last() {
                     let seq = *last;

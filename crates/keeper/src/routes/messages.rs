@@ -51,7 +51,7 @@ pub(crate) enum Branch {
 /// A page of a conversation, the oldest message first.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct MessagePage {
-    items: Vec<MessageItem>,
+    items: Vec<MessageItem<'static>>,
     page: Paging,
     head: Head,
 }
@@ -116,13 +116,13 @@ pub(crate) async fn read_page(
     if !is_agents && page.after.is_none() {
         let provisional = keeper.provisional(&id);
         let is_new = |item: &MessageItem| !items.iter().any(|other| other.uuid == item.uuid);
-        let fresh: Vec<MessageItem> = provisional.into_iter().filter(is_new).collect();
+        let fresh: Vec<MessageItem<'static>> = provisional.into_iter().filter(is_new).collect();
         items.extend(fresh);
     }
     Ok(MessagePage { items, page, head: Head { epoch, seq, position: position.to_string() } })
 }
 
-type Read = Result<(Vec<MessageItem>, Paging, Position), Problem>;
+type Read = Result<(Vec<MessageItem<'static>>, Paging, Position), Problem>;
 
 /// A session of Claude Code's own, to be read.
 struct Native<'a> {
@@ -190,7 +190,7 @@ impl Native<'_> {
             _ => total.saturating_sub(limit)..total,
         };
         let items = lines(&history, range.clone())?;
-        let cursor = |number: u64, item: Option<&MessageItem>| {
+        let cursor = |number: u64, item: Option<&MessageItem<'static>>| {
             item.map(|item| format!("{number}:{}", item.uuid.as_deref().unwrap_or_default()))
         };
         let before = cursor(range.start, items.first()).filter(|_| range.start > 0);
@@ -199,12 +199,12 @@ impl Native<'_> {
     }
 }
 
-fn lines(history: &History, range: std::ops::Range<u64>) -> Result<Vec<MessageItem>, Problem> {
+fn lines(history: &History, range: std::ops::Range<u64>) -> Result<Vec<MessageItem<'static>>, Problem> {
     let chain = history.chain(range)?;
     let mut reader = history.read(&chain);
     let mut items = Vec::with_capacity(chain.len());
     while let Some(entry) = reader.next() {
-        items.push(MessageItem::of_entry(&entry?));
+        items.push(MessageItem::of_entry(&entry?).into_owned());
     }
     Ok(items)
 }
@@ -258,7 +258,7 @@ fn since(file: &File, offset: u64, limit: u64) -> Read {
         for newline in memchr::memchr_iter(b'\n', &chunk[..=last]) {
             let line = &chunk[begins..newline];
             let span = rethread_transcripts::Span { offset: at + begins as u64, length: line.len() as u32 };
-            items.extend(MessageItem::of_line(line, span));
+            items.extend(MessageItem::of_line(line, span).map(MessageItem::into_owned));
             begins = newline + 1;
             if items.len() as u64 == limit {
                 break;
@@ -276,7 +276,7 @@ fn everything(transcript: Transcript, file: &File, query: &MessagesQuery, limit:
     let mut reader = transcript.read(&chain);
     let mut items = Vec::new();
     while let Some(entry) = reader.next() {
-        items.push(MessageItem::of_entry(&entry?));
+        items.push(MessageItem::of_entry(&entry?).into_owned());
     }
     let total = items.len();
     let find = |cursor: &String| {
@@ -300,7 +300,8 @@ fn everything(transcript: Transcript, file: &File, query: &MessagesQuery, limit:
         }
         _ => total.saturating_sub(limit)..total,
     };
-    let uuid = |item: Option<&MessageItem>| item.and_then(|item| item.uuid.clone());
+    let uuid =
+        |item: Option<&MessageItem<'static>>| item.and_then(|item| item.uuid.as_deref().map(str::to_owned));
     let before = uuid(items.get(range.start)).filter(|_| range.start > 0);
     let after = uuid(items.get(range.end.saturating_sub(1))).filter(|_| range.end < total);
     let position = Position::of(file, transcript.length()).map_err(|error| Problem::failed(&error))?;
@@ -356,6 +357,6 @@ async fn stored(keeper: &Keeper, id: &str, query: &MessagesQuery) -> Read {
 }
 
 /// Returns the messages on all lines after a place in the file.
-pub(crate) fn lines_since(file: &File, offset: u64) -> Result<Vec<MessageItem>, Problem> {
+pub(crate) fn lines_since(file: &File, offset: u64) -> Result<Vec<MessageItem<'static>>, Problem> {
     since(file, offset, u64::MAX).map(|(items, ..)| items)
 }
