@@ -20,3 +20,4 @@ mod tail;
 mod tour;
 mod trash;
 mod trouble;
+mod ui;
