@@ -59,6 +59,8 @@ pub(crate) enum Verb {
     Du(Du),
     Import(Import),
     Export(Export),
+    Copy(Copy),
+    Sync(Sync),
     Tail(Tail),
     Resume(Resume),
     Rename(Rename),
@@ -458,6 +460,50 @@ pub(crate) struct Export {
     /// Leave out the contents of files that its checkpoints refer to: smaller, but files cannot be rewound from it
     #[arg(long, conflicts_with = "claude")]
     pub(crate) without_files: bool,
+}
+
+/// Copy a session into another store: its records, its checkpoints, the contents of files, and what it inherits from
+///
+/// Again, it brings the copy up to date.
+#[derive(Debug, Arguments)]
+pub(crate) struct Copy {
+    /// The session
+    pub(crate) id: NamedSession,
+    /// The store that it is in, instead of --store
+    #[arg(long, value_name = "URL")]
+    pub(crate) from: Option<String>,
+    /// The store that it goes to
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: String,
+    /// Print what was copied as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Bring another store up to date: copy into it whatever it lacks of every session
+///
+/// One that is interrupted goes on where it ended. Nothing in the other store is ever changed or removed.
+#[derive(Debug, Arguments)]
+pub(crate) struct Sync {
+    /// The store that is copied, instead of --store
+    #[arg(long, value_name = "URL")]
+    pub(crate) from: Option<String>,
+    /// The store that is brought up to date
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: String,
+    /// Print what was copied of each session as JSON, one object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Verb {
+    /// Returns the store that a command names itself.
+    pub(crate) fn from(&self) -> Option<&str> {
+        match self {
+            Verb::Copy(Copy { from, .. }) | Verb::Sync(Sync { from, .. }) => from.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 /// Follow a session as it grows

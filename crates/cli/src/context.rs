@@ -22,6 +22,7 @@ pub(crate) struct Context {
     pub(crate) store: Store,
     pub(crate) native: Native,
     place: Place,
+    redactor: Option<Arc<Redactor>>,
     events: async_channel::Receiver<Event>,
     patience: OnceCell<Patience>,
     short: OnceCell<ShortIds>,
@@ -31,10 +32,22 @@ impl Context {
     /// Opens a store. Nothing is read or made yet.
     pub(crate) fn open(place: Place, native: Native, redact: bool) -> Result<Self, Failure> {
         let redactor = redact.then(|| Arc::new(Redactor::new()));
-        let options = Options { close_within: CLOSE_WITHIN, redactor, ..Options::default() };
+        let options =
+            Options { close_within: CLOSE_WITHIN, redactor: redactor.clone(), ..Options::default() };
         let store = Store::on(place.backend()?, options);
         let events = store.events();
-        Ok(Self { store, native, place, events, patience: OnceCell::new(), short: OnceCell::new() })
+        Ok(Self { store, native, place, redactor, events, patience: OnceCell::new(), short: OnceCell::new() })
+    }
+
+    /// Opens another store, as careful with secrets as this one.
+    pub(crate) fn other_store(&self, url: &str) -> Result<Store, Failure> {
+        let place = Place::find(Some(url.to_owned()))?;
+        if place.is_same(&self.place) {
+            return Err(Failure::wrongly("both stores are the same", "`--to URL` names another one"));
+        }
+        let options =
+            Options { close_within: CLOSE_WITHIN, redactor: self.redactor.clone(), ..Options::default() };
+        Ok(Store::on(place.backend()?, options))
     }
 
     /// Waits for something that writes, until it is durable or hopeless.
@@ -170,6 +183,10 @@ impl Context {
             }
             Error::TooLarge { .. } => "store large content elsewhere and name it in the entry".into(),
             Error::Damaged { .. } => format!("{} says where", self.command("verify")),
+            Error::Diverged { .. } => {
+                "both stay as they are; `rethread export` and `import --id NEW` bring it over under another id"
+                    .into()
+            }
             Error::BadImport { .. } => {
                 format!("{} writes a file to import", self.command("export ID -o FILE"))
             }

@@ -26,9 +26,9 @@ use clap::Parser as _;
 
 use crate::args::{Args, Verb};
 use crate::commands::{
-    Append, Archive, Attention, Checkpoint, Checkpoints, Completions, Delete, Diff, Doctor, Du, Export, Fork,
-    Gc, Import, Interrupt, List, Logs, Materialize, New, Open, Purge, Rename, Repair, Restore, Resume,
-    Rewind, Scan, Send, Serve, ServeUi, Service, Show, Status, Stop, Tag, Tail, Tour, Verify, Watch,
+    Append, Archive, Attention, Checkpoint, Checkpoints, Completions, Copy, Delete, Diff, Doctor, Du, Export,
+    Fork, Gc, Import, Interrupt, List, Logs, Materialize, New, Open, Purge, Rename, Repair, Restore, Resume,
+    Rewind, Scan, Send, Serve, ServeUi, Service, Show, Status, Stop, Sync, Tag, Tail, Tour, Verify, Watch,
 };
 use crate::context::Context;
 use crate::failure::{Done, Failure};
@@ -71,7 +71,8 @@ fn run(args: Args, ui: &mut Ui) -> Result<Done, Failure> {
         verb => verb,
     };
     let redact = args.redact || std::env::var_os("RETHREAD_REDACT").is_some_and(|set| set == "1");
-    let context = Context::open(Place::find(args.store)?, Native::find(args.claude_dir), redact)?;
+    let store = verb.from().map(str::to_owned).or(args.store);
+    let context = Context::open(Place::find(store)?, Native::find(args.claude_dir), redact)?;
     let done = dispatch(verb, &context, ui);
     context.finish(done, ui)
 }
@@ -98,6 +99,8 @@ fn dispatch(verb: Verb, context: &Context, ui: &mut Ui) -> Result<Done, Failure>
         Verb::Du(typed) => Du::from(typed).run(context, ui),
         Verb::Import(typed) => Import::from(typed).run(context, ui),
         Verb::Export(typed) => Export::from(typed).run(context, ui),
+        Verb::Copy(typed) => Copy::from(typed).run(context, ui),
+        Verb::Sync(typed) => Sync::from(typed).run(context, ui),
         Verb::Tail(typed) => Tail::from(typed).run(context, ui),
         Verb::Resume(typed) => Resume::from(typed).run(context, ui),
         Verb::Rename(typed) => Rename::from(typed).run(context, ui),

@@ -53,6 +53,15 @@ impl Place {
         }
     }
 
+    /// Returns whether it is the same place, as far as its name tells.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let real = |at: &At| match at {
+            At::Folder(path) | At::File(path) => path.canonicalize().ok(),
+            _ => None,
+        };
+        self.at == other.at || real(&self.at).is_some_and(|path| real(&other.at) == Some(path))
+    }
+
     /// Returns the store's folder, where it has one.
     pub(crate) fn folder(&self) -> Option<&Path> {
         match &self.at {

@@ -126,6 +126,15 @@ pub enum Error {
         reason: String,
     },
 
+    /// Two stores hold sessions of this id that are not the same any more, or never were.
+    #[error("session {session} went on differently in the other store, from record {position} on")]
+    Diverged {
+        /// The session.
+        session: SessionId,
+        /// The first record that is known to differ.
+        position: Position,
+    },
+
     /// The store was written by a newer version of this program.
     #[error("the store has format {found}, this program knows up to {known}")]
     NewerFormat {

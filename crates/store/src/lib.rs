@@ -52,6 +52,7 @@ mod project_memory;
 mod recorder;
 mod references;
 mod repair;
+mod replica;
 mod resume;
 mod session;
 mod stamp;
@@ -85,6 +86,7 @@ pub use recorder::{
     Begin, CaptureError, CaptureFiles, Captured, Finish, Persisted, Recorder, Recording, Restored, Tool,
 };
 pub use repair::{Mode, Repair};
+pub use replica::Replicated;
 pub use resume::{Resume, Scope, Which};
 pub use rethread_redact::{Finding, Redactor};
 pub use session::{Archive, Branched, Page, Session};

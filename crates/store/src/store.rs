@@ -154,6 +154,11 @@ impl Store {
         Self { inner: Arc::new(Inner { backend, writer, sightings: Sightings::default(), options }) }
     }
 
+    /// Returns whether entries are kept as they are.
+    pub(crate) fn keeps_secrets(&self) -> bool {
+        self.inner.options.redactor.is_none()
+    }
+
     /// Returns an entry as it is to be stored.
     pub(crate) fn redacted(&self, entry: Entry) -> Entry {
         let Some(redactor) = &self.inner.options.redactor else { return entry };

@@ -1,0 +1,71 @@
+//! `sync`: another store, brought up to date.
+
+use rethread_store::{Error, Replicated};
+use serde_json::json;
+
+use crate::args;
+use crate::context::Context;
+use crate::failure::{Done, Failure};
+use crate::text::count;
+use crate::ui::{Answer, Ui};
+
+#[derive(Debug)]
+pub(crate) struct Sync {
+    to: String,
+    answer: Answer,
+}
+
+impl From<args::Sync> for Sync {
+    fn from(typed: args::Sync) -> Self {
+        Self { to: typed.to, answer: Answer::of(typed.json) }
+    }
+}
+
+impl Sync {
+    pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        let other = context.other_store(&self.to)?;
+        let ids = pollster::block_on(context.store.ids())?;
+        let (mut all, mut failed) = (Replicated::default(), 0);
+        for (number, id) in ids.iter().enumerate() {
+            ui.progress("copying session", number + 1, ids.len());
+            match pollster::block_on(context.store.replicate(id, &other, &mut |_| ())) {
+                Ok(done) => {
+                    all.sessions += done.sessions;
+                    all.records += done.records;
+                    all.contents += done.contents;
+                    if self.answer == Answer::Json && done.records > 0 {
+                        let json =
+                            json!({ "session_id": id, "records": done.records, "contents": done.contents });
+                        ui.data(json.to_string().as_bytes())?;
+                    }
+                }
+                // A folder without any record is no session; `gc` clears it away.
+                Err(Error::SessionNotFound(_)) => {}
+                // One that cannot be copied does not keep the others back; a store that cannot be written does.
+                Err(error @ (Error::Diverged { .. } | Error::Damaged { .. } | Error::TooLarge { .. })) => {
+                    failed += 1;
+                    ui.warn(&format!(
+                        "{} was left as it is: {}",
+                        context.short(id),
+                        context.describe(&error)
+                    ));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        other.close()?;
+        if self.answer == Answer::Text {
+            let what = match all.sessions {
+                0 => "nothing was new".into(),
+                _ => format!(
+                    "copied {} and {} of {}",
+                    count(all.records, "record"),
+                    count(all.contents, "file content"),
+                    count(all.sessions, "session")
+                ),
+            };
+            ui.say(&format!("Looked at {}: {what}.", count(ids.len() as u64, "session")));
+        }
+        Ok(if failed > 0 { Done::Partly } else { Done::Fully })
+    }
+}

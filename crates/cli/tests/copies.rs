@@ -1,0 +1,122 @@
+//! Sessions in two stores: copied, brought up to date, and never mixed up.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::kit::{Home, entry};
+
+/// Every store that needs no server, as copies go between all of them alike.
+fn others(home: &Home) -> [String; 2] {
+    let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    [path("other"), format!("sqlite:{}", path("other.db"))]
+}
+
+#[test]
+fn a_copy_shows_what_its_original_shows_and_goes_on_from_there() {
+    let home = Home::new();
+    home.conversation("talk", 5);
+    for other in others(&home) {
+        let told = home.run(&["copy", "talk", "--to", &other]);
+        assert_eq!((told.code, told.err.as_str()), (0, "Copied 6 records and 0 file contents.\n"), "{other}");
+        assert_eq!(
+            home.answer(&["--store", &other, "show", "talk", "--json"]),
+            home.answer(&["show", "talk", "--json"])
+        );
+        assert_eq!(home.run(&["--store", &other, "verify"]).code, 0);
+        let again = home.run(&["copy", "talk", "--to", &other]);
+        assert_eq!(again.err, "It is there already, up to its last record.\n", "{other}");
+    }
+    home.feed(&["append", "talk"], entry(9));
+    for other in others(&home) {
+        let json = home.answer(&["copy", "talk", "--to", &other, "--json"]);
+        assert_eq!(serde_json::from_str::<Value>(&json).unwrap()["records"], 1, "{other}");
+        home.feed(&["--store", &other, "append", "talk"], entry(10));
+        assert_eq!(home.answer(&["--store", &other, "show", "talk", "--json"]).lines().count(), 7, "{other}");
+        // The copy is ahead now, and nothing of it is lost by copying once more.
+        assert_eq!(home.run(&["copy", "talk", "--to", &other]).code, 0, "{other}");
+        assert_eq!(home.answer(&["--store", &other, "show", "talk", "--json"]).lines().count(), 7, "{other}");
+    }
+}
+
+#[test]
+fn sessions_that_went_apart_are_both_left_as_they_are() {
+    let home = Home::new();
+    let [other, _] = others(&home);
+    home.conversation("talk", 2);
+    home.conversation("quiet", 1);
+    assert_eq!(home.run(&["sync", "--to", &other]).code, 0);
+    home.feed(&["append", "talk"], entry(7));
+    home.feed(&["append", "quiet"], entry(7));
+    home.feed(&["--store", &other, "append", "talk"], entry(8));
+    let (ours, theirs) = (
+        home.answer(&["show", "talk", "--json"]),
+        home.answer(&["--store", &other, "show", "talk", "--json"]),
+    );
+    let told = home.run(&["copy", "talk", "--to", &other]);
+    assert_eq!(told.code, 1);
+    assert!(told.err.contains("session talk went on differently in the other store"), "{told:?}");
+    let told = home.run(&["sync", "--to", &other]);
+    assert!(told.code == 1 && told.err.contains("Looked at 2 sessions: copied 1 record"), "{told:?}");
+    assert_eq!(home.answer(&["show", "talk", "--json"]), ours);
+    assert_eq!(home.answer(&["--store", &other, "show", "talk", "--json"]), theirs);
+    assert_eq!(
+        home.answer(&["--store", &other, "show", "quiet", "--json"]),
+        home.answer(&["show", "quiet", "--json"])
+    );
+}
+
+#[test]
+fn a_fork_comes_with_what_it_inherits() {
+    let home = Home::new();
+    home.conversation("talk", 4);
+    let fork = home.run(&["fork", "talk", "--json"]).out;
+    let fork = serde_json::from_str::<Value>(&fork).unwrap()["session_id"].as_str().unwrap().to_owned();
+    home.feed(&["append", &fork], entry(9));
+    for other in others(&home) {
+        assert_eq!(home.run(&["copy", &fork, "--to", &other]).code, 0, "{other}");
+        assert_eq!(
+            home.answer(&["--store", &other, "show", &fork, "--json"]),
+            home.answer(&["show", &fork, "--json"]),
+            "{other}"
+        );
+    }
+}
+
+#[test]
+fn files_can_be_rewound_from_a_copy() {
+    let home = Home::new();
+    home.conversation("talk", 1);
+    let work = home.path().join("work");
+    fs::create_dir(&work).unwrap();
+    let file = work.join("a.txt");
+    fs::write(&file, "before").unwrap();
+    let path = file.to_str().unwrap();
+    home.answer(&["checkpoint", "talk", "--message", "m-1", "--id", "c1", path]);
+    fs::write(&file, "after").unwrap();
+    home.answer(&["checkpoint", "talk", "--message", "m-1", "--after", path]);
+    for other in others(&home) {
+        let told = home.run(&["sync", "--to", &other]);
+        assert!(told.code == 0 && !told.err.contains(" 0 file contents"), "{told:?}");
+        let listed = |store: &[&str]| {
+            let words: Vec<&str> = store.iter().copied().chain(["checkpoints", "talk", "--json"]).collect();
+            home.answer(&words)
+        };
+        assert_eq!(listed(&["--store", &other]), listed(&[]), "{other}");
+        assert_eq!(home.run(&["--store", &other, "verify"]).code, 0, "{other}");
+        let told = home.run(&["--store", &other, "rewind", "talk", "--to", "c1"]);
+        assert_eq!((told.code, fs::read_to_string(&file).unwrap().as_str()), (0, "before"), "{told:?}");
+        fs::write(&file, "after").unwrap();
+    }
+}
+
+#[test]
+fn a_store_is_not_copied_into_itself() {
+    let home = Home::new();
+    home.conversation("talk", 1);
+    let told = home.run(&["sync", "--to", home.store().to_str().unwrap()]);
+    assert_eq!(told.code, 2);
+    assert!(told.err.contains("both stores are the same"), "{told:?}");
+}

@@ -1,0 +1,194 @@
+//! A session in another store: the same records at the same positions, and the contents they refer to.
+//!
+//! Logs only grow, so a copy is brought up to date by adding what it lacks, and one that was interrupted goes on where it
+//! ended. Whatever was added to the copy by others since is never touched: then the two went apart, which is an error.
+
+use std::io::{Seek as _, SeekFrom, Write as _};
+
+use tempfile::SpooledTempFile;
+
+use crate::backend::{Append, Backend, Durability, From, LogKey, LogName, Position};
+use crate::error::{Error, Result};
+use crate::fold::Fold;
+use crate::id::{BlobId, SessionId};
+use crate::references;
+use crate::stamp::{Kind, Line};
+use crate::store::Store;
+
+/// How much of a log is read and written at once.
+const BATCH: usize = 1 << 20;
+/// How much of a content is read at once.
+const PIECE: u64 = 1 << 20;
+/// How much of a content is held in memory.
+const IN_MEMORY: usize = 8 << 20;
+
+/// What was copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replicated {
+    /// Sessions of which something was copied: the one that was asked for, and those that it inherits from.
+    pub sessions: u64,
+    /// Records of logs.
+    pub records: u64,
+    /// Contents of files.
+    pub contents: u64,
+}
+
+impl Store {
+    /// Brings another store's copy of a session up to date, and those of the sessions that it inherits from first. With a
+    /// redactor there, secrets are left behind.
+    ///
+    /// `progress` hears of every batch. What this returns is durable there.
+    pub async fn replicate(
+        &self,
+        id: &SessionId,
+        to: &Store,
+        progress: &mut (dyn FnMut(Replicated) + Send),
+    ) -> Result<Replicated> {
+        self.check_format().await?;
+        to.claim_format().await?;
+        let mut lineage = vec![id.clone()];
+        let mut done = Replicated::default();
+        while let Some(session) = lineage.last().cloned() {
+            let fold = Fold::load(&*self.inner.backend, &session).await?;
+            if fold.next == 0 || fold.purging {
+                return Err(Error::SessionNotFound(session));
+            }
+            match fold.origin {
+                Some(origin) if !lineage.contains(&origin.session) => lineage.push(origin.session),
+                _ => break,
+            }
+        }
+        for session in lineage.iter().rev() {
+            let copy = Copy { from: self, to, session };
+            copy.bring_up_to_date(&mut done, progress).await?;
+        }
+        Ok(done)
+    }
+}
+
+/// One session on its way.
+struct Copy<'a> {
+    from: &'a Store,
+    to: &'a Store,
+    session: &'a SessionId,
+}
+
+impl Copy<'_> {
+    async fn bring_up_to_date(
+        &self,
+        done: &mut Replicated,
+        progress: &mut (dyn FnMut(Replicated) + Send),
+    ) -> Result<()> {
+        let before = *done;
+        // The conversation first: a log without one is no session, and might be cleared away.
+        for name in [LogName::Messages, LogName::Checkpoints, LogName::Transcript] {
+            self.log(&LogKey::new(self.session.clone(), name), done, progress).await?;
+        }
+        if *done != before {
+            done.sessions += 1;
+        }
+        self.to.inner.writer.forget(self.session);
+        Ok(())
+    }
+
+    async fn log(
+        &self,
+        log: &LogKey,
+        done: &mut Replicated,
+        progress: &mut (dyn FnMut(Replicated) + Send),
+    ) -> Result<()> {
+        let mut next = self.common(log).await?;
+        loop {
+            let chunk = self.from.inner.backend.read(log, From::Position(next), BATCH).await?;
+            if let Some(damage) = chunk.damage.iter().find(|damage| !damage.lost.is_empty()) {
+                return Err(Error::Damaged { what: log.to_string(), reason: damage.to_string() });
+            }
+            let whole =
+                chunk.lines.iter().rposition(|line| line.stamp().left == 0).map_or(0, |last| last + 1);
+            let lines: Vec<Line> = chunk.lines[..whole].iter().map(|line| self.redacted(line)).collect();
+            if lines.is_empty() {
+                return Ok(());
+            }
+            if log.name == LogName::Checkpoints {
+                self.contents(&lines, done).await?;
+            }
+            next = self.add(log, next, &lines).await?;
+            done.records += lines.len() as u64;
+            progress(*done);
+        }
+    }
+
+    /// Returns up to where the two are the same.
+    async fn common(&self, log: &LogKey) -> Result<Position> {
+        let theirs = self.to.inner.backend.read(log, From::Last, 1).await?;
+        let ours = self.from.inner.backend.read(log, From::Last, 1).await?;
+        let next = theirs.next.min(ours.next);
+        // Positions, ids and checksums stand in each line, so two that agree on the first and the last agree.
+        for position in [0, next.saturating_sub(1)] {
+            let read = |store: &Store| {
+                let backend = store.inner.backend.clone();
+                async move { backend.read(log, From::Position(position), 1).await }
+            };
+            let (ours, theirs) = (read(self.from).await?, read(self.to).await?);
+            let same = match (ours.lines.first(), theirs.lines.first()) {
+                (Some(ours), Some(theirs)) => self.redacted(ours) == *theirs,
+                _ => next == 0,
+            };
+            if next > 0 && !same {
+                return Err(Error::Diverged { session: self.session.clone(), position });
+            }
+        }
+        Ok(next)
+    }
+
+    async fn add(&self, log: &LogKey, at: Position, lines: &[Line]) -> Result<Position> {
+        match self.to.inner.backend.append(log, at, lines, Durability::Synced).await? {
+            Append::Done { .. } => Ok(at + lines.len() as Position),
+            Append::Moved { next } => {
+                Err(Error::Diverged { session: self.session.clone(), position: next.min(at) })
+            }
+            Append::Part { .. } => {
+                let path = self.to.inner.backend.path(log).unwrap_or_else(|| log.to_string().into());
+                Err(Error::NoSpace { action: "append to", path })
+            }
+        }
+    }
+
+    /// Copies what records of checkpoints refer to and the other store has not.
+    async fn contents(&self, lines: &[Line], done: &mut Replicated) -> Result<()> {
+        let (from, to) = (&*self.from.inner.backend, &*self.to.inner.backend);
+        for blob in lines.iter().flat_map(|line| references::hashes(&line.body()).collect::<Vec<_>>()) {
+            if !to.refresh_blob(&blob).await? && content(from, to, &blob).await? {
+                done.contents += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn redacted(&self, line: &Line) -> Line {
+        if line.stamp().kind == Kind::Note || self.to.keeps_secrets() {
+            return line.clone();
+        }
+        let entry = line.entry();
+        let clean = self.to.redacted(entry.clone());
+        if clean == entry { line.clone() } else { Line::new(&clean, line.stamp().clone()) }
+    }
+}
+
+/// Copies one content. `false`: there is none; any 64 digits of a record look like a reference.
+async fn content(from: &dyn Backend, to: &dyn Backend, blob: &BlobId) -> Result<bool> {
+    let failed = || Error::io("write", "a temporary file");
+    let mut spool = SpooledTempFile::new(IN_MEMORY);
+    let mut at = 0;
+    loop {
+        let Some(piece) = from.get_blob(blob, at..at + PIECE).await? else { return Ok(false) };
+        spool.write_all(&piece).map_err(failed())?;
+        at += piece.len() as u64;
+        if (piece.len() as u64) < PIECE {
+            break;
+        }
+    }
+    spool.seek(SeekFrom::Start(0)).map_err(failed())?;
+    to.put_blob(blob, &mut spool).await?;
+    Ok(true)
+}
