@@ -1,8 +1,9 @@
 //! What changes a session, each asked for by name: its name, its tag, whether it is put away.
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::claude_folder::ClaudeFolder;
 use crate::error::{Error, Result};
-use crate::session::folder_of;
+use crate::folder::Folder;
 
 /// Where a session belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +31,18 @@ impl ClaudeFolder {
             return Err(Error::BadName { what: "name", text: name.into(), rule });
         }
         let path = self.find(session)?;
-        append(&path, &json!({ "type": "custom-title", "customTitle": name, "sessionId": session }))?;
-        write_beside(&path, "custom-title.json", &json!({ "customTitle": name }))
+        let (folder, file) = self.place(&path)?;
+        let entry = json!({ "type": "custom-title", "customTitle": name, "sessionId": session });
+        append(&folder, file, &path, &entry)?;
+        write_beside(&folder, session, "custom-title.json", &json!({ "customTitle": name }))
     }
 
     /// Gives a session a tag, or takes it off.
     pub fn tag(&self, session: &str, tag: Option<&str>) -> Result<()> {
         let path = self.find(session)?;
-        append(&path, &json!({ "type": "tag", "tag": tag.unwrap_or_default().trim(), "sessionId": session }))
+        let (folder, file) = self.place(&path)?;
+        let tag = tag.unwrap_or_default().trim();
+        append(&folder, file, &path, &json!({ "type": "tag", "tag": tag, "sessionId": session }))
     }
 
     /// Puts a session away, or takes it out again.
@@ -45,14 +50,14 @@ impl ClaudeFolder {
         let path = self.find(session)?;
         let at = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
         let note = json!({ "archived": shelf == Shelf::Archive, "at": at, "by": "rethread" });
-        write_beside(&path, "archived.json", &note)
+        write_beside(&self.place(&path)?.0, session, "archived.json", &note)
     }
 }
 
 /// Appends one line with one call, as Claude Code does, so that it never lands within another's.
-fn append(path: &Path, entry: &Value) -> Result<()> {
+fn append(folder: &Folder, name: &OsStr, path: &Path, entry: &Value) -> Result<()> {
     let fail = |error| Error::io("append to", path)(error);
-    let mut file = OpenOptions::new().read(true).append(true).open(path).map_err(fail)?;
+    let mut file = folder.append(name)?;
     let mut line = format!("{entry}\n");
     if ends_within_a_line(&file).map_err(fail)? {
         line.insert(0, '\n');
@@ -70,14 +75,6 @@ fn ends_within_a_line(file: &File) -> std::io::Result<bool> {
 }
 
 /// Replaces a small file in the folder beside a transcript.
-fn write_beside(transcript: &Path, name: &str, content: &Value) -> Result<()> {
-    let folder = folder_of(transcript);
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(Error::io("make", &folder))?;
-    let path = folder.join(name);
-    let aside = folder.join(format!("{name}.{}", std::process::id()));
-    let fail = |error| Error::io("write", &path)(error);
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside).map_err(fail)?;
-    file.write_all(content.to_string().as_bytes()).map_err(fail)?;
-    fs::rename(&aside, &path).map_err(fail)
+fn write_beside(folder: &Folder, session: &str, name: &str, content: &Value) -> Result<()> {
+    folder.made_folder(session)?.replace(name, content.to_string().as_bytes())
 }

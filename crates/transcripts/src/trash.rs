@@ -1,15 +1,14 @@
 //! Sessions that were thrown away, in a folder of the caller's, until they are restored.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::claude_folder::ClaudeFolder;
+use crate::claude_folder::{ClaudeFolder, Links};
 use crate::error::{Error, Result};
-use crate::session::folder_of;
+use crate::folder::Folder;
 
 const TRANSCRIPT: &str = "transcript.jsonl";
 const BESIDE: &str = "beside";
@@ -35,6 +34,7 @@ impl ClaudeFolder {
         if let Some(live) = self.live_on(session) {
             return Err(Error::InUse { session: session.into(), pid: live.pid });
         }
+        let (folder, name) = self.place(&path)?;
         let place = trash.join(session);
         if place.join(ORIGIN).try_exists().map_err(Error::io("look at", &place))? {
             return Err(Error::SessionExists(session.into()));
@@ -46,9 +46,12 @@ impl ClaudeFolder {
         let origin = place.join(ORIGIN);
         let note = serde_json::to_vec(&trashed).unwrap_or_default();
         fs::write(&origin, note).map_err(Error::io("write", &origin))?;
-        carry(&self.file_history(session), &place.join(FILE_HISTORY))?;
-        carry(&folder_of(&path), &place.join(BESIDE))?;
-        carry(&path, &place.join(TRANSCRIPT))?;
+        let to = Folder::open(&place, Links::Follow)?;
+        if let Ok(history) = self.open()?.folder(FILE_HISTORY) {
+            history.carry(session.as_ref(), &to, FILE_HISTORY)?;
+        }
+        folder.carry(session.as_ref(), &to, BESIDE)?;
+        folder.carry(name, &to, TRANSCRIPT)?;
         Ok(trashed)
     }
 
@@ -58,17 +61,21 @@ impl ClaudeFolder {
         let note = fs::read(place.join(ORIGIN)).map_err(|_| Error::SessionNotFound(session.into()))?;
         let trashed: Trashed =
             serde_json::from_slice(&note).map_err(|_| Error::SessionNotFound(session.into()))?;
-        if trashed.path.try_exists().map_err(Error::io("look at", &trashed.path))? {
+        // By the names of its project and its file: the way to this folder may be called otherwise by now.
+        let project = trashed.path.parent().and_then(Path::file_name).unwrap_or_default();
+        let within = Path::new("projects").join(project);
+        let path = self.path().join(&within).join(format!("{session}.jsonl"));
+        if path.try_exists().map_err(Error::io("look at", &path))? {
             return Err(Error::SessionExists(session.into()));
         }
-        if let Some(folder) = trashed.path.parent() {
-            fs::create_dir_all(folder).map_err(Error::io("make", folder))?;
+        let (from, to) = (Folder::open(&place, Links::Follow)?, self.open()?.made_beneath(&within)?);
+        from.carry(BESIDE.as_ref(), &to, session)?;
+        if place.join(FILE_HISTORY).is_dir() {
+            from.carry(FILE_HISTORY.as_ref(), &self.open()?.made_folder(FILE_HISTORY)?, session)?;
         }
-        carry(&place.join(BESIDE), &folder_of(&trashed.path))?;
-        carry(&place.join(FILE_HISTORY), &self.file_history(session))?;
-        carry(&place.join(TRANSCRIPT), &trashed.path)?;
+        from.carry(TRANSCRIPT.as_ref(), &to, &format!("{session}.jsonl"))?;
         fs::remove_dir_all(&place).map_err(Error::io("remove", &place))?;
-        Ok(trashed.path)
+        Ok(path)
     }
 
     /// Returns what is in the trash, the newest first.
@@ -88,32 +95,4 @@ impl ClaudeFolder {
     pub(crate) fn file_history(&self, session: &str) -> PathBuf {
         self.path().join("file-history").join(session)
     }
-}
-
-/// Moves a file or a folder, over to another file system too. What is not there needs no moving.
-fn carry(from: &Path, to: &Path) -> Result<()> {
-    match fs::rename(from, to) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !from.try_exists().unwrap_or(true) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-            copy_all(from, to).map_err(Error::io("copy", from))?;
-            let remove = if from.is_dir() { fs::remove_dir_all(from) } else { fs::remove_file(from) };
-            remove.map_err(Error::io("remove", from))
-        }
-        Err(error) => Err(Error::io("move", from)(error)),
-    }
-}
-
-fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
-    if !from.is_dir() {
-        fs::copy(from, to)?;
-        let modified = fs::metadata(from)?.modified()?;
-        return fs::File::options().append(true).open(to)?.set_modified(modified);
-    }
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        copy_all(&entry.path(), &to.join(entry.file_name()))?;
-    }
-    Ok(())
 }
