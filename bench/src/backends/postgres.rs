@@ -95,9 +95,11 @@ pub(super) fn many_tasks(bench: &Bench) -> Outcome<Row> {
 pub(super) fn load(bench: &Bench) -> Outcome<Row> {
     let lines = Corpus::new(3).lines(0..LOADED.min(bench.scale.long));
     let database = Database::new()?;
-    let (store, table) = (database.store()?, database.table(1)?);
-    ours::create_with(&store, "parser", &lines)?;
+    let (made, table) = (database.store()?, database.table(1)?);
+    ours::create_with(&made, "parser", &lines)?;
+    made.close()?;
     table.fill(&lines)?;
+    let store = database.store()?;
     let expected: usize = lines.iter().map(|line| line.len()).sum();
     Contest::new("PostgreSQL backend: load of 10,000 entries", Unit::Milliseconds, |_| {
         milliseconds(|| {

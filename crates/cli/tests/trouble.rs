@@ -65,6 +65,31 @@ fn a_full_disk_ends_an_append_with_what_is_durable_and_loses_none_of_it() {
 }
 
 #[test]
+fn a_full_disk_beneath_sqlite_ends_an_append_with_what_is_durable_and_loses_none_of_it() {
+    let mut home = Home::new();
+    home.set([("RETHREAD_STORE", "sqlite:store/sessions.db")]);
+    let store = home.store();
+    let Some(disk) = Mounted::tmpfs(&store, "size=2m") else { return };
+    home.conversation("s", 1);
+    let large = |number| format!("{{\"uuid\":\"l{number}\",\"text\":\"{}\"}}\n", "x".repeat(5000));
+    let said = home.feed(&["append", "s"], (1..=400).map(large).collect::<String>());
+    let next = said.out.lines().count() + 1;
+    let expected = format!(
+        "error: no space left to append to store/sessions.db\n\
+         hint: make room and append from line {next} on; everything before line {next} is durable\n"
+    );
+    assert_eq!((said.code, said.err), (1, expected));
+    assert!(next > 50, "{next}");
+    let stored = home.run(&["show", "s", "--json"]).out;
+    let stored: Vec<&str> = stored.lines().skip(1).filter_map(uuid_in).collect();
+    assert_eq!(stored, said.out.lines().filter_map(uuid_in).collect::<Vec<_>>());
+    disk.remount("size=20m");
+    let said = home.feed(&["append", "s"], (next..=400).map(large).collect::<String>());
+    assert_eq!((said.code, said.out.lines().count()), (0, 401 - next), "{}", said.err);
+    assert_eq!(home.answer(&["verify"]), "1 session, 402 records: all whole\n");
+}
+
+#[test]
 fn a_disk_that_fills_up_ends_an_append_whose_input_stays_open() {
     let home = Home::new();
     let store = home.store();

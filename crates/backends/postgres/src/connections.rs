@@ -1,11 +1,13 @@
 //! The connections to one database: lent for a call, and given back if its end is known.
 
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deadpool::managed::{Pool, PoolError, QueueMode};
 use rethread_store::Result;
 use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
 use tokio::time::error::Elapsed;
 
 use crate::connection::{Connection, Maker};
@@ -137,6 +139,20 @@ impl Connections {
             self.wait(self.limbo.clear(&lent.connection(), &self.place)).await.map_err(late)??;
         }
         Ok(lent)
+    }
+
+    /// Does something where the connections live: it takes what comes as it comes, and no other thread is woken for each
+    /// part of it.
+    pub(crate) async fn near<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
+        let Some(runtime) = &self.runtime else { unreachable!("it is there until this is dropped") };
+        // It ends with whoever waits for it.
+        let mut tasks = JoinSet::new();
+        tasks.spawn_on(work, runtime.handle());
+        match tasks.join_next().await {
+            Some(Ok(answer)) => answer,
+            Some(Err(panicked)) => resume_unwind(panicked.into_panic()),
+            None => unreachable!("there is one"),
+        }
     }
 
     /// Waits for the server, but not for ever, on whatever thread this is.

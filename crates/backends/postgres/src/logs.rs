@@ -94,13 +94,13 @@ async fn next(connection: &Connection, log: &LogKey) -> Result<Position, Error> 
 /// Reads a log, from one state of it.
 pub(crate) async fn read(
     connection: Connection,
-    log: &LogKey,
+    log: LogKey,
     from: From,
     max_bytes: usize,
 ) -> Result<Chunk, Error> {
     let (mut fetched, mut missing) = (max_bytes.max(1), None);
     loop {
-        let read = read_lines(&connection, log, from, max_bytes, fetched).await?;
+        let read = read_lines(&connection, &log, from, max_bytes, fetched).await?;
         if let Some(chunk) = read {
             match whole_groups(chunk) {
                 Some(chunk) => return Ok(chunk),
@@ -109,12 +109,12 @@ pub(crate) async fn read(
             }
             continue;
         }
-        let end = next(&connection, log).await?;
+        let end = next(&connection, &log).await?;
         let start = if let From::Position(position) = from { position } else { end.saturating_sub(1) };
         // What was added since will be there when it is looked for again.
         if start >= end || missing == Some(end) {
             let mut chunk = Chunk { next: start, ..Chunk::default() };
-            lose(&mut chunk, log, Flaw::Missing, end, 0);
+            lose(&mut chunk, &log, Flaw::Missing, end, 0);
             return Ok(chunk);
         }
         missing = Some(end);

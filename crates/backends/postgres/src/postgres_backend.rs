@@ -67,7 +67,7 @@ impl Backend for PostgresBackend {
     }
 
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
-        let read = |connection| logs::read(connection, log, from, max_bytes);
+        let read = |connection| self.connections.near(logs::read(connection, log.clone(), from, max_bytes));
         Ok(self.connections.read("read from", read).await?.unwrap_or_else(|| {
             let next = if let From::Position(position) = from { position } else { 0 };
             Chunk { next, ..Chunk::default() }
