@@ -21,13 +21,17 @@ Example:
 #[derive(Debug, Parser)]
 #[command(name = "rethread", version, max_term_width = 110, after_help = EXAMPLE)]
 pub(crate) struct Args {
-    /// The store to use: a path, file:PATH, sqlite:FILE, memory: or off:
+    /// The store to use: a path, file:PATH, sqlite:FILE, postgres://USER@HOST/DATABASE, memory: or off:
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
 
     /// Claude Code's own folder, instead of $CLAUDE_CONFIG_DIR or ~/.claude
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) claude_dir: Option<PathBuf>,
+
+    /// Take secrets out of whatever this command stores; $RETHREAD_REDACT=1 does so for all of them
+    #[arg(long, global = true)]
+    pub(crate) redact: bool,
 
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -60,6 +64,7 @@ pub(crate) enum Verb {
     Rename(Rename),
     Tag(Tag),
     Doctor(Doctor),
+    Scan(Scan),
     Serve(Serve),
     Ui(ServeUi),
     Open(Open),
@@ -514,6 +519,16 @@ pub(crate) struct Doctor {
     #[arg(long, requires = "id")]
     pub(crate) copy: bool,
     /// Print each session's faults as JSON, one object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Look for secrets in sessions: keys, tokens, passwords. Nothing is changed, and no secret is printed
+#[derive(Debug, Arguments)]
+pub(crate) struct Scan {
+    /// The session; all of them, of both homes, if none is given
+    pub(crate) id: Option<NamedSession>,
+    /// Print each secret's kind and place as JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
 }

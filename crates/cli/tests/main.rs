@@ -14,6 +14,7 @@ mod native;
 mod off;
 mod places;
 mod processes;
+mod secrets;
 mod show;
 mod tail;
 mod tour;

@@ -71,3 +71,8 @@ pub use routes::{openapi, route_table};
 pub use server::Running;
 pub use settings::{Agent, Bypass, PORT, Settings};
 pub use ui::{KeeperUrl, RunningUi, UI_PORT, UiSettings};
+
+// Here, since its samples use the store and the driver, and nobody else has both.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

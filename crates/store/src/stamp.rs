@@ -6,7 +6,7 @@
 //! It is recognised by its place, so a caller's own `_rt` does no harm.
 
 use std::str::FromStr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;
@@ -110,8 +110,8 @@ enum Form {
     Whole(Bytes),
     /// As it is stored, but that the caller's object was [closed](Line::open) where it lay; and what stood there.
     Opened(Bytes, u8),
-    /// As it is stored, and the newline after it.
-    Ended(Bytes),
+    /// The caller's own bytes, and what follows them up to the newline in place of their closing brace.
+    Stamped(Bytes, Arc<[u8]>),
 }
 
 impl PartialEq for Line {
@@ -163,7 +163,7 @@ impl Line {
     pub(crate) fn size(&self) -> usize {
         match &self.form {
             Form::Whole(bytes) | Form::Opened(bytes, _) => bytes.len(),
-            Form::Ended(bytes) => bytes.len() - 1,
+            Form::Stamped(_, end) => self.body_end + end.len() - 1,
         }
     }
 
@@ -176,17 +176,19 @@ impl Line {
                 bytes[self.body_end] = *was;
                 bytes.into()
             }),
-            Form::Ended(bytes) => &bytes[..bytes.len() - 1],
+            Form::Stamped(body, end) => {
+                self.stored.get_or_init(|| [&body[..self.body_end], &end[..end.len() - 1]].concat().into())
+            }
         }
     }
 
     /// Returns the line with its newline, in as many pieces as lie in memory.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = &[u8]> {
-        let (line, newline): (&[u8], &[u8]) = match &self.form {
-            Form::Ended(bytes) => (bytes, b""),
-            _ => (self.as_bytes(), b"\n"),
+        let pieces: [&[u8]; 2] = match &self.form {
+            Form::Stamped(body, end) => [&body[..self.body_end], end],
+            _ => [self.as_bytes(), b"\n"],
         };
-        [line, newline].into_iter().filter(|piece| !piece.is_empty())
+        pieces.into_iter()
     }
 
     /// Returns where the record belongs.
@@ -198,17 +200,18 @@ impl Line {
     pub fn body(&self) -> Bytes {
         match &self.form {
             Form::Opened(bytes, _) => bytes.slice(..=self.body_end),
+            Form::Stamped(body, _) => body.clone(),
             // All but the closing brace stands in one piece; a body is handed out whole, so it is put together again.
-            Form::Whole(bytes) | Form::Ended(bytes) => [&bytes[..self.body_end], b"}"].concat().into(),
+            Form::Whole(bytes) => [&bytes[..self.body_end], b"}"].concat().into(),
         }
     }
 
     /// Returns when the entry says it was made, if it says so.
     pub(crate) fn timestamp(&self) -> Option<Timestamp> {
         self.timestamp.unwrap_or_else(|| match &self.form {
-            Form::Opened(bytes, _) => timestamp_of(&bytes[..=self.body_end]),
+            Form::Opened(bytes, _) | Form::Stamped(bytes, _) => timestamp_of(&bytes[..=self.body_end]),
             // The stamp is one more member of the same object, so there is no need to take it off first.
-            Form::Whole(_) | Form::Ended(_) => timestamp_of(self.as_bytes()),
+            Form::Whole(bytes) => timestamp_of(bytes),
         })
     }
 
@@ -218,11 +221,10 @@ impl Line {
     }
 }
 
-/// An entry that lacks nothing but its stamp: copied and summed up on its caller's thread, not on the writer's.
+/// An entry that lacks nothing but its stamp: summed up on its caller's thread, not on the writer's.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    bytes: Vec<u8>,
-    body_end: usize,
+    body: Bytes,
     checksum: u32,
     timestamp: Option<Timestamp>,
 }
@@ -230,48 +232,68 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// Prepares an entry.
     pub(crate) fn of(entry: &Entry) -> Self {
-        let body = entry.as_bytes();
-        let mut bytes = Vec::with_capacity(body.len() + 96 + entry.id().as_str().len());
-        let body_end = body.len() - 1;
-        bytes.extend_from_slice(&body[..body_end]);
-        let empty = body[..body_end].trim_ascii_end().ends_with(b"{") && is_empty_object(body);
-        if !empty {
-            bytes.push(b',');
-        }
-        bytes.extend_from_slice(OPENING);
-        let checksum = crc32c::crc32c(&bytes);
-        Self { bytes, body_end, checksum, timestamp: entry.timestamp() }
+        let body = entry.bytes().clone();
+        let checksum = crc32c::crc32c(&body[..body.len() - 1]);
+        Self { body, checksum, timestamp: entry.timestamp() }
     }
 
     /// Stamps it.
     pub(crate) fn stamp(self, stamp: Stamp) -> Line {
-        let Self { mut bytes, body_end, checksum, timestamp } = self;
+        let Self { body, checksum, timestamp } = self;
         let Stamp { position, parent, depth, kind, id, left, unsettled } = &stamp;
-        let from = bytes.len();
-        // By hand: the formatter takes longer than everything else that is done for a record.
-        let mut digits = itoa::Buffer::new();
-        let mut number = |bytes: &mut Vec<u8>, number: u64| {
-            bytes.extend_from_slice(digits.format(number).as_bytes());
-            bytes.push(b' ');
-        };
-        bytes.extend_from_slice(VERSION.as_bytes());
-        bytes.push(b' ');
-        number(&mut bytes, *position);
-        match parent {
-            Some(parent) => number(&mut bytes, *parent),
-            None => bytes.extend_from_slice(b"- "),
+        let mut end = Ending::default();
+        if !is_empty_object(&body) {
+            end.push(b",");
         }
-        number(&mut bytes, *depth);
-        bytes.extend_from_slice(&[kind.letter() as u8, b' ']);
-        bytes.extend_from_slice(id.as_str().as_bytes());
-        bytes.push(b' ');
-        number(&mut bytes, *left);
-        number(&mut bytes, *unsettled);
-        let checksum = crc32c::crc32c_append(checksum, &bytes[from..]);
-        let nibble = |shift: u32| HEX[(checksum >> shift & 15) as usize];
-        bytes.extend([28, 24, 20, 16, 12, 8, 4, 0].map(nibble));
-        bytes.extend_from_slice(b"\"}\n");
-        Line { timestamp: Some(timestamp), ..Line::of(Form::Ended(bytes.into()), stamp, body_end) }
+        end.push(OPENING);
+        end.push(VERSION.as_bytes());
+        end.push(b" ");
+        end.push_number(*position);
+        match parent {
+            Some(parent) => end.push_number(*parent),
+            None => end.push(b"- "),
+        }
+        end.push_number(*depth);
+        end.push(&[kind.letter() as u8, b' ']);
+        end.push(id.as_str().as_bytes());
+        end.push(b" ");
+        end.push_number(*left);
+        end.push_number(*unsettled);
+        let checksum = crc32c::crc32c_append(checksum, end.as_bytes());
+        end.push(&[28, 24, 20, 16, 12, 8, 4, 0].map(|shift| HEX[(checksum >> shift & 15) as usize]));
+        end.push(b"\"}\n");
+        let body_end = body.len() - 1;
+        let form = Form::Stamped(body, end.as_bytes().into());
+        Line { timestamp: Some(timestamp), ..Line::of(form, stamp, body_end) }
+    }
+}
+
+/// The end of a line while it is put together, without a formatter: that would take longer than all else that is done
+/// for a record.
+struct Ending {
+    bytes: [u8; LONGEST],
+    length: usize,
+}
+
+impl Default for Ending {
+    fn default() -> Self {
+        Self { bytes: [0; LONGEST], length: 0 }
+    }
+}
+
+impl Ending {
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes[self.length..self.length + bytes.len()].copy_from_slice(bytes);
+        self.length += bytes.len();
+    }
+
+    fn push_number(&mut self, number: u64) {
+        self.push(itoa::Buffer::new().format(number).as_bytes());
+        self.push(b" ");
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
     }
 }
 
@@ -375,7 +397,7 @@ fn number(text: &str) -> Option<u64> {
 }
 
 fn is_empty_object(body: &[u8]) -> bool {
-    body[..body.len() - 1].trim_ascii() == b"{"
+    body[..body.len() - 1].trim_ascii_end() == b"{"
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::message::Block;
+use crate::recent::Recent;
 use crate::skim::lines_from_the_end;
 use crate::text::{Text, beginning_of, cut};
 
@@ -225,6 +226,7 @@ static RESULT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"conte
 static OLDER_RESULT: LazyLock<Finder<'static>> =
     LazyLock::new(|| Finder::new("\"content\":[{\"type\":\"tool_result\""));
 static WORKTREE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"worktreeSession\""));
+static MODEL: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"model\":"));
 static FORK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"forkedFrom\""));
 
 /// Reads a line. One that is text throughout is checked for that once, and fast.
@@ -298,32 +300,35 @@ impl Ending {
     /// Reads the last lines, the first of which is whole.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let mut ending = Self::default();
-        let (mut looked_at, mut readable) = (0, false);
+        let (mut recent, mut looked_at, mut readable) = (Recent::default(), 0, false);
         for (at, (line, is_ended)) in lines_from_the_end(bytes).enumerate() {
             if line.is_empty() {
                 continue;
             }
-            let is_about_session = kind_of(line).is_some_and(is_telling);
-            let is_recent = looked_at < RECENT && (ending.model.is_none() || ending.branch.is_none());
-            if is_about_session || is_recent || kind_of(line).is_none() && !is_chained(line) {
-                // Without its content, so nobody has to check that it is text.
+            let kind = kind_of(line);
+            let is_about_session = kind.is_some_and(is_telling) || kind.is_none() && !is_chained(line);
+            let is_last = at == 0 && !is_ended;
+            if is_about_session || is_last {
                 let read = serde_json::from_slice::<LastLine<'_>>(line);
-                looked_at += usize::from(!is_about_session);
-                ending.is_torn |= at == 0 && !is_ended && read.is_err();
+                ending.is_torn |= is_last && read.is_err();
                 readable |= read.is_ok();
                 if let Ok(line) = read {
-                    ending.older(line);
+                    ending.older(line, &mut recent);
                 }
+            } else if looked_at < RECENT && !recent.is_complete() {
+                looked_at += 1;
+                readable |= (recent.branch.is_some() && MODEL.find(line).is_none()) || recent.read(line);
             } else {
                 readable = true;
             }
         }
+        (ending.branch, ending.model) = (recent.branch, recent.model);
         ending.is_unreadable = !readable && !bytes.is_empty();
         ending
     }
 
     /// Takes a line that is older than those before it.
-    fn older(&mut self, line: LastLine<'_>) {
+    fn older(&mut self, line: LastLine<'_>, recent: &mut Recent) {
         let own = |text: Option<Text<'_>>| text.map(|Text(text)| text.into_owned());
         let some =
             |text: Option<Text<'_>>| text.map(|Text(text)| text.into_owned()).filter(|text| !text.is_empty());
@@ -336,9 +341,8 @@ impl Ending {
             "relocated" => self.relocated = self.relocated.take().or(some(line.relocated_cwd)),
             _ => {}
         }
-        self.branch = self.branch.take().or(some(line.git_branch));
-        let model = line.message.and_then(|message| some(message.model));
-        self.model = self.model.take().or(model.filter(|model| model != "<synthetic>"));
+        recent.take_branch(line.git_branch);
+        recent.take_model(line.message.and_then(|message| message.model));
     }
 
     /// Takes what an earlier part of the file knows better.

@@ -31,6 +31,7 @@ mod object;
 mod parallel;
 mod project;
 mod reader;
+mod recent;
 mod recover;
 mod rewrite;
 mod scan;

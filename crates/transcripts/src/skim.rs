@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use memchr::memrchr;
+use rustix::fs::{Advice, fadvise};
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Ending, Opening, OpeningReader};
@@ -66,6 +67,8 @@ impl Skim {
             };
             return Ok(Self { opening, ending });
         }
+        // Only its ends are wanted, and the system would read on after each. If it does all the same, that only costs.
+        let _ = fadvise(file, 0, None, Advice::Random);
         let end = buffer.read(file, size - TAIL - 1, TAIL + 1)?;
         let ending = Ending::of(&end[last_lines(end)..]);
         if let Some(opening) = known {
