@@ -86,13 +86,12 @@ impl Drafts {
         let Self { mut bytes, ends, .. } = self;
         let (mut begin, mut written) = (0, 0);
         let mut places = Vec::with_capacity(ends.len());
+        let seq = if first.is_some() { ",\"seq\":" } else { "" };
+        let mut before = format!("{{\"v\":1,\"epoch\":\"{epoch}\"{seq}").into_bytes();
+        let same = before.len();
         for (count, end) in ends.into_iter().enumerate() {
-            let mut before = Vec::with_capacity(ROOM);
-            before.extend_from_slice(b"{\"v\":1,\"epoch\":\"");
-            before.extend_from_slice(epoch.as_bytes());
-            before.push(b'"');
             if let Some(first) = first {
-                before.extend_from_slice(b",\"seq\":");
+                before.truncate(same);
                 before.extend_from_slice(itoa::Buffer::new().format(first + count as u64).as_bytes());
             }
             let rest = begin + ROOM..end;

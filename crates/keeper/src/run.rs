@@ -15,8 +15,8 @@ use crate::merge::Arrival;
 use crate::topic::Subject;
 
 /// How many lines, or about how many bytes of them, are told at once.
-const LINES: usize = 64;
-const BYTES: usize = 64 << 10;
+const LINES: usize = 256;
+const BYTES: usize = 128 << 10;
 
 const KIND: &str = "message.upsert";
 

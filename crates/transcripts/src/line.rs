@@ -1,14 +1,16 @@
 //! A line of a transcript, read once for everything that has to be known of it.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use memchr::memmem;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::chain::Link;
 use crate::entry::{Entry, View};
 use crate::envelope::{Body, Content, Envelope, Strict};
-use crate::node::{Node, Span};
+use crate::node::Span;
 use crate::text::Text;
 
 /// A line that can be read as an entry, and what it says if it is part of a conversation.
@@ -28,8 +30,8 @@ impl<'a> Line<'a> {
         let said = match usual {
             Some(Strict(usual)) => usual.said(raw, span),
             None => {
-                let node = Node::of(&Envelope::of(raw)?, span);
-                node.map(|node| Entry::new(raw, (&node).into())).map(|entry| (entry, entry.view()))
+                let link = Link::of(&Envelope::of(raw)?, span);
+                link.map(|link| Entry::new(raw, link)).map(|entry| (entry, entry.view()))
             }
         };
         Some(Self { raw, span, said })
@@ -116,7 +118,7 @@ impl<'a> Usual<'a> {
             team_name: self.team_name,
             ..Envelope::default()
         };
-        let node = Node::of(&envelope, span)?;
+        let link = Link::of(&envelope, span)?;
         let text = |text: Option<Text<'a>>| text.map(|Text(text)| text);
         let (model, message_id, content) = match self.message {
             Some(Strict(body)) => (text(body.model), text(body.id), body.content),
@@ -131,18 +133,19 @@ impl<'a> Usual<'a> {
             agent_id: text(self.agent_id),
             content: content.map(Cow::Borrowed),
         };
-        Some((Entry::new(raw, (&node).into()), view))
+        Some((Entry::new(raw, link), view))
     }
 }
+
+/// The type of a block that brings the result of a tool. Made ready once: that takes longer than looking for it.
+static RESULT: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("tool_result"));
 
 /// Returns what a content is made of. Blocks are only read where the word that matters stands among them.
 fn content_of(content: &RawValue) -> Content {
     let json = content.get();
     match json.as_bytes().first() {
         Some(b'"') => Content::Text,
-        Some(b'[') if memmem::find(json.as_bytes(), b"tool_result").is_none() => {
-            Content::Blocks { has_result: false }
-        }
+        Some(b'[') if RESULT.find(json.as_bytes()).is_none() => Content::Blocks { has_result: false },
         _ => serde_json::from_str(json).unwrap_or_default(),
     }
 }

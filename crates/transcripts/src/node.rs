@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde::{Deserialize, Serialize};
 
+use crate::chain::Link;
 use crate::envelope::{Content, Envelope};
 use crate::key::Key;
 use crate::text::Text;
@@ -92,8 +93,18 @@ pub(crate) struct Node {
 impl Node {
     /// Returns an entry's node, if it takes part in a conversation.
     pub(crate) fn of(envelope: &Envelope<'_>, span: Span) -> Option<Self> {
+        let Link { span, group, kind, marks } = Link::of(envelope, span)?;
+        let key = Key::of(envelope.uuid.as_ref()?.as_str());
+        let parent = envelope.parent_uuid.as_ref().map(|parent| Key::of(parent.as_str()));
+        Some(Self { span, key, parent, group, kind, marks })
+    }
+}
+
+impl Link {
+    /// Returns what an entry is among others, if it takes part in a conversation.
+    pub(crate) fn of(envelope: &Envelope<'_>, span: Span) -> Option<Self> {
         let kind = Kind::named(envelope.kind())?;
-        let uuid = envelope.uuid.as_ref()?;
+        envelope.uuid.as_ref()?;
         let body = envelope.message.as_ref().map(|message| &message.0);
         let says = |text: Option<&Text<'_>>, word: &str| text.is_some_and(|text| text.as_str() == word);
         let attachment = envelope.attachment.as_ref().and_then(|it| it.0.kind.as_ref());
@@ -112,14 +123,7 @@ impl Node {
             .with(Marks::BOUNDARY, is_boundary)
             .with(Marks::SUMMARY, envelope.is_compact_summary == Some(true))
             .with(Marks::TEAM, envelope.team_name.is_some());
-        Some(Self {
-            span,
-            key: Key::of(uuid.as_str()),
-            parent: envelope.parent_uuid.as_ref().map(|parent| Key::of(parent.as_str())),
-            group: group.map_or(0, |id| hash(id.as_str())),
-            kind,
-            marks,
-        })
+        Some(Self { span, group: group.map_or(0, |id| hash(id.as_str())), kind, marks })
     }
 }
 
