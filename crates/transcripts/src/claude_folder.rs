@@ -1,6 +1,6 @@
 //! Claude Code's folder, and the sessions in it.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ use crate::live::{Live, live};
 use crate::session::Session;
 use crate::skim::{Buffer, Skim};
 use crate::transcript::Transcript;
-use crate::walk::{Found, is_uuid, name_of, walk};
+use crate::walk::{Found, State, is_uuid, name_of, walk};
 
 /// How many threads look at files at most: when nothing is in memory yet, they wait for the disk most of the time, and a
 /// disk does many things at once.
@@ -116,7 +116,7 @@ impl ClaudeFolder {
         let looked = look_at(&found, catalog, options.links);
         if let Some(index) = options.index.as_deref().filter(|_| looked.has_news && options.limit == 0) {
             let now = now();
-            let settled = |record: &&Record| record.modified + RACY < now;
+            let settled = |record: &&Record| record.modified.saturating_add(RACY) < now;
             Catalog::save(index, looked.records.iter().map(|record| &**record).filter(settled))?;
         }
         Ok(assemble(found, looked.records, &self.live()))
@@ -161,7 +161,7 @@ impl ClaudeFolder {
             .collect()
     }
 
-    /// Finds a session's file by its id.
+    /// Finds a session's file by its id. Where a folder was copied there are two of them; the newer is meant.
     pub fn find(&self, session: &str) -> Result<PathBuf> {
         let not_found = || Error::SessionNotFound(session.to_owned());
         if !is_uuid(session) {
@@ -169,8 +169,11 @@ impl ClaudeFolder {
         }
         let projects = self.projects();
         let folders = fs::read_dir(&projects).map_err(|_| not_found())?;
-        let mut files = folders.flatten().map(|folder| folder.path().join(format!("{session}.jsonl")));
-        files.find(|file| file.is_file()).ok_or_else(not_found)
+        let files = folders.flatten().map(|folder| folder.path().join(format!("{session}.jsonl")));
+        let is_file = |file: PathBuf| Some((fs::metadata(&file).ok().filter(Metadata::is_file)?, file));
+        // In the order of a listing, the first of which is the newest.
+        let newest = files.filter_map(is_file).max_by_key(|(metadata, _)| State::of(metadata).modified);
+        newest.map(|(_, file)| file).ok_or_else(not_found)
     }
 
     /// Looks at one session again that a listing found: costs its ends, not the whole folder. What only other sessions

@@ -64,7 +64,7 @@ impl ClaudeFolder {
             );
         }
         let before = lines.len();
-        let leaf = copy_chain(&transcript, &chain, session, &new, &mut lines)?;
+        let leaf = copy_chain(&transcript, &chain, fork.at.as_deref(), (session, &new), &mut lines)?;
         let leaf = leaf.ok_or_else(|| Error::NothingToResume(path.clone()))?;
         let entries = lines.len() - before;
         lines.push(last_prompt(&new, &leaf));
@@ -80,11 +80,11 @@ impl ClaudeFolder {
         let path = self.find(session)?;
         let transcript = Transcript::open(&path)?;
         let new = new_id(None)?;
-        let mended = transcript.mended_parents();
+        let mended = transcript.mended_parents(None);
         let mut lines = Vec::new();
         let file = File::open(&path).map_err(Error::io("open", &path))?;
         each_entry(&file, transcript.length(), |span, raw| {
-            let parent = mended.iter().find(|(at, _)| *at == span.offset).map(|(_, parent)| parent.clone());
+            let parent = mended.get(&span.offset).cloned();
             // The API takes no half of a surrogate pair, and a session that has one could not go on.
             let raw = without_lone_surrogates(raw);
             lines.extend(Rewrite { session: &new, parent, forked_from: None }.of(&raw));
@@ -131,7 +131,12 @@ impl ClaudeFolder {
         fs::create_dir_all(&to).map_err(Error::io("make", &to))?;
         for entry in entries.flatten() {
             let new = to.join(entry.file_name());
-            fs::hard_link(entry.path(), &new).map_err(Error::io("link", &new))?;
+            // Left by a session of this id that is no more.
+            drop(fs::remove_file(&new));
+            // Not every file system has links.
+            if fs::hard_link(entry.path(), &new).is_err() && entry.path().is_file() {
+                fs::copy(entry.path(), &new).map_err(Error::io("copy", &new))?;
+            }
         }
         Ok(())
     }
@@ -141,16 +146,15 @@ impl ClaudeFolder {
 fn copy_chain(
     transcript: &Transcript,
     chain: &Chain,
-    from: &str,
-    to: &str,
+    at: Option<&str>,
+    (from, to): (&str, &str),
     lines: &mut Vec<Vec<u8>>,
 ) -> Result<Option<String>> {
-    let mended = transcript.mended_parents();
+    let mended = transcript.mended_parents(at);
     let (mut copied, mut last, mut groups) = (HashSet::with_capacity(chain.len()), None, HashSet::new());
     let (mut reader, mut links) = (transcript.read(chain), chain.links.iter());
     while let (Some(entry), Some(link)) = (reader.next().transpose()?, links.next()) {
-        let parent =
-            mended.iter().find(|(at, _)| *at == entry.span().offset).map(|(_, parent)| parent.clone());
+        let parent = mended.get(&entry.span().offset).cloned();
         // A line of an API message that is there already, from another branch: 2.0.0 wrote all it knew anew when it
         // resumed a session. Without what it follows it would be the end of the fork, and all of it.
         let strays = entry.text("parentUuid").is_some_and(|parent| !copied.contains(&parent));

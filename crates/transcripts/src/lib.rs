@@ -4,6 +4,7 @@
 #![warn(missing_docs)]
 
 mod blocks;
+mod carry;
 mod catalog;
 mod chain;
 mod chain_index;
@@ -27,6 +28,7 @@ mod message;
 mod node;
 mod object;
 mod parallel;
+mod path_text;
 mod project;
 mod reader;
 mod recent;

@@ -1,14 +1,15 @@
 //! Sessions that were thrown away, in a folder of the caller's, until they are restored.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::carry::carry;
 use crate::claude_folder::ClaudeFolder;
 use crate::error::{Error, Result};
+use crate::path_text;
 use crate::session::folder_of;
 
 const TRANSCRIPT: &str = "transcript.jsonl";
@@ -22,9 +23,13 @@ pub struct Trashed {
     /// Its id.
     pub session_id: String,
     /// Where its transcript was.
+    #[serde(with = "path_text")]
     pub path: PathBuf,
     /// Since when it is in the trash.
     pub trashed_at: Timestamp,
+    /// Where its transcript is now.
+    #[serde(skip)]
+    pub transcript: PathBuf,
 }
 
 impl ClaudeFolder {
@@ -35,29 +40,27 @@ impl ClaudeFolder {
         if let Some(live) = self.live_on(session) {
             return Err(Error::InUse { session: session.into(), pid: live.pid });
         }
-        let place = trash.join(session);
-        if place.join(ORIGIN).try_exists().map_err(Error::io("look at", &place))? {
-            return Err(Error::SessionExists(session.into()));
-        }
+        let place = free_place(trash, session)?;
         fs::create_dir_all(&place).map_err(Error::io("make", &place))?;
-        let trashed =
-            Trashed { session_id: session.into(), path: path.clone(), trashed_at: Timestamp::now() };
+        let (trashed_at, transcript) = (Timestamp::now(), place.join(TRANSCRIPT));
+        let trashed = Trashed { session_id: session.into(), path: path.clone(), trashed_at, transcript };
         // First of all, so that whatever happens next can be undone.
         let origin = place.join(ORIGIN);
-        let note = serde_json::to_vec(&trashed).unwrap_or_default();
+        let note =
+            serde_json::to_vec(&trashed).unwrap_or_else(|_| unreachable!("made of what JSON can hold"));
         fs::write(&origin, note).map_err(Error::io("write", &origin))?;
         carry(&self.file_history(session), &place.join(FILE_HISTORY))?;
         carry(&folder_of(&path), &place.join(BESIDE))?;
-        carry(&path, &place.join(TRANSCRIPT))?;
+        carry(&path, &trashed.transcript)?;
         Ok(trashed)
     }
 
-    /// Takes a session out of the trash.
+    /// Takes a session out of the trash; the one that was thrown away last, if there are several of that id.
     pub fn restore(&self, session: &str, trash: &Path) -> Result<PathBuf> {
-        let place = trash.join(session);
-        let note = fs::read(place.join(ORIGIN)).map_err(|_| Error::SessionNotFound(session.into()))?;
-        let trashed: Trashed =
-            serde_json::from_slice(&note).map_err(|_| Error::SessionNotFound(session.into()))?;
+        let (place, trashed) = places(trash)
+            .into_iter()
+            .find(|(_, trashed)| trashed.session_id == session)
+            .ok_or_else(|| Error::SessionNotFound(session.into()))?;
         if trashed.path.try_exists().map_err(Error::io("look at", &trashed.path))? {
             return Err(Error::SessionExists(session.into()));
         }
@@ -66,23 +69,14 @@ impl ClaudeFolder {
         }
         carry(&place.join(BESIDE), &folder_of(&trashed.path))?;
         carry(&place.join(FILE_HISTORY), &self.file_history(session))?;
-        carry(&place.join(TRANSCRIPT), &trashed.path)?;
+        carry(&trashed.transcript, &trashed.path)?;
         fs::remove_dir_all(&place).map_err(Error::io("remove", &place))?;
         Ok(trashed.path)
     }
 
     /// Returns what is in the trash, the newest first.
     pub fn trashed(trash: &Path) -> Vec<Trashed> {
-        let entries = fs::read_dir(trash).into_iter().flatten().flatten();
-        let notes = entries.filter_map(|entry| fs::read(entry.path().join(ORIGIN)).ok());
-        let mut trashed: Vec<Trashed> = notes.filter_map(|note| serde_json::from_slice(&note).ok()).collect();
-        trashed.sort_by_key(|trashed| std::cmp::Reverse(trashed.trashed_at));
-        trashed
-    }
-
-    /// Returns where a session's transcript is in the trash.
-    pub fn trashed_transcript(trash: &Path, session: &str) -> PathBuf {
-        trash.join(session).join(TRANSCRIPT)
+        places(trash).into_iter().map(|(_, trashed)| trashed).collect()
     }
 
     pub(crate) fn file_history(&self, session: &str) -> PathBuf {
@@ -90,30 +84,29 @@ impl ClaudeFolder {
     }
 }
 
-/// Moves a file or a folder, over to another file system too. What is not there needs no moving.
-fn carry(from: &Path, to: &Path) -> Result<()> {
-    match fs::rename(from, to) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !from.try_exists().unwrap_or(true) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-            copy_all(from, to).map_err(Error::io("copy", from))?;
-            let remove = if from.is_dir() { fs::remove_dir_all(from) } else { fs::remove_file(from) };
-            remove.map_err(Error::io("remove", from))
-        }
-        Err(error) => Err(Error::io("move", from)(error)),
-    }
+/// Returns the folders of sessions in the trash, the newest first. One whose transcript has not come is not there yet.
+fn places(trash: &Path) -> Vec<(PathBuf, Trashed)> {
+    let places = fs::read_dir(trash).into_iter().flatten().flatten().map(|entry| entry.path());
+    let noted = places.filter_map(|place| {
+        let note = fs::read(place.join(ORIGIN)).ok()?;
+        let trashed = Trashed { transcript: place.join(TRANSCRIPT), ..serde_json::from_slice(&note).ok()? };
+        trashed.transcript.is_file().then_some((place, trashed))
+    });
+    let mut places: Vec<(PathBuf, Trashed)> = noted.collect();
+    places.sort_by_key(|(_, trashed)| std::cmp::Reverse(trashed.trashed_at));
+    places
 }
 
-fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
-    if !from.is_dir() {
-        fs::copy(from, to)?;
-        let modified = fs::metadata(from)?.modified()?;
-        return fs::File::options().append(true).open(to)?.set_modified(modified);
+/// Returns a folder for a session: of its name, or with a number behind it if one of that id is in the trash already.
+/// One that was cut short while it was moved here is gone on with.
+fn free_place(trash: &Path, session: &str) -> Result<PathBuf> {
+    let names = std::iter::once(session.to_owned()).chain((2_u32..).map(|at| format!("{session}.{at}")));
+    for name in names {
+        let place = trash.join(name);
+        let transcript = place.join(TRANSCRIPT);
+        if !transcript.try_exists().map_err(Error::io("look at", &transcript))? {
+            return Ok(place);
+        }
     }
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        copy_all(&entry.path(), &to.join(entry.file_name()))?;
-    }
-    Ok(())
+    unreachable!("there are more numbers than sessions")
 }

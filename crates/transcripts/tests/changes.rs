@@ -178,3 +178,97 @@ fn a_deleted_session_comes_back_with_everything_that_belongs_to_it() {
     assert_eq!(contents(folder.path()), before);
     assert!(matches!(claude.restore(FIRST, &trash), Err(Error::SessionNotFound(_))));
 }
+
+/// A folder with one session that has file history.
+fn made_up() -> (tempfile::TempDir, ClaudeFolder) {
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().join("projects/-p");
+    let history = folder.path().join("file-history").join(FIRST);
+    for place in [&project, &history] {
+        fs::create_dir_all(place).unwrap();
+    }
+    let prompt = "{\"parentUuid\":null,\"type\":\"user\",\"uuid\":\"u\",\"message\":{\"content\":\"Hi\"}}\n";
+    fs::write(project.join(format!("{FIRST}.jsonl")), prompt).unwrap();
+    fs::write(history.join("abc@v1"), "old").unwrap();
+    let claude = ClaudeFolder::new(folder.path());
+    (folder, claude)
+}
+
+/// A process that died in the middle left its word on where the session belongs, and the transcript where it was: then
+/// neither `delete` nor `restore` did anything any more.
+#[test]
+fn a_deletion_that_was_cut_short_can_be_finished() {
+    let (folder, claude) = made_up();
+    let trash = folder.path().join("trash");
+    let before = contents(folder.path());
+    claude.delete(FIRST, &trash).unwrap();
+    // As it was before the last of its steps.
+    fs::rename(
+        trash.join(FIRST).join("transcript.jsonl"),
+        claude.projects().join(format!("-p/{FIRST}.jsonl")),
+    )
+    .unwrap();
+    assert_eq!(ClaudeFolder::trashed(&trash), [], "what is not in the trash is not said to be");
+    claude.delete(FIRST, &trash).unwrap();
+    claude.restore(FIRST, &trash).unwrap();
+    assert_eq!(contents(folder.path()), before);
+}
+
+/// An old version of Claude Code is in no register, and writes a file anew that was deleted under it.
+#[test]
+fn a_session_that_came_back_after_it_was_deleted_can_be_deleted_again() {
+    let (folder, claude) = made_up();
+    let trash = folder.path().join("trash");
+    let path = claude.find(FIRST).unwrap();
+    let first = fs::read(&path).unwrap();
+    claude.delete(FIRST, &trash).unwrap();
+    fs::write(&path, "{\"type\":\"user\",\"uuid\":\"w\"}\n").unwrap();
+    claude.delete(FIRST, &trash).unwrap();
+    assert!(claude.find(FIRST).is_err());
+    claude.restore(FIRST, &trash).unwrap();
+    assert_eq!(
+        fs::read(&path).unwrap(),
+        b"{\"type\":\"user\",\"uuid\":\"w\"}\n",
+        "the newest comes back first"
+    );
+    fs::remove_file(&path).unwrap();
+    claude.restore(FIRST, &trash).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), first, "and nothing is lost");
+}
+
+/// Not every file system has links, and what is there already may be what is wanted.
+#[test]
+fn a_fork_has_the_file_history_even_where_some_of_it_is_there() {
+    let (folder, claude) = made_up();
+    let mut fork = NativeFork::default();
+    fork.id = Some("55555555-5555-4555-8555-555555555555".into());
+    let history = folder.path().join("file-history/55555555-5555-4555-8555-555555555555");
+    fs::create_dir_all(&history).unwrap();
+    fs::write(history.join("abc@v1"), "of a session that is no more").unwrap();
+    let written = claude.fork(FIRST, &fork).unwrap();
+    assert_eq!((fs::read(history.join("abc@v1")).unwrap(), written.path.is_file()), (b"old".to_vec(), true));
+}
+
+#[test]
+fn a_copy_of_a_session_that_goes_in_several_circles_goes_in_none() {
+    let (_folder, claude) = made_up();
+    let path = claude.find(FIRST).unwrap();
+    let entry = |uuid: &str, parent: &str| {
+        format!(
+            "{{\"parentUuid\":\"{parent}\",\"type\":\"user\",\"uuid\":\"{uuid}\",\"message\":{{\"content\":\"{uuid}\"}}}}\n"
+        )
+    };
+    // Two circles on the way from the last to the first, and one beside it.
+    let lines = [("a", "b"), ("b", "a"), ("c", "d"), ("d", "c"), ("x", "y"), ("y", "x"), ("e", "d")];
+    fs::write(&path, lines.map(|(uuid, parent)| entry(uuid, parent)).concat()).unwrap();
+    let copy = Transcript::open(claude.repaired_copy(FIRST).unwrap().path).unwrap();
+    assert_eq!(copy.faults(), []);
+    let whole = Transcript::open(&path).unwrap();
+    let said = |transcript: &Transcript| {
+        let messages = transcript.messages(&transcript.active()).unwrap();
+        messages.iter().map(|message| message.text()).collect::<Vec<_>>()
+    };
+    assert_eq!(said(&copy), said(&whole));
+    let fork = Transcript::open(claude.fork(FIRST, &NativeFork::default()).unwrap().path).unwrap();
+    assert_eq!((fork.faults(), said(&fork)), (vec![], said(&whole)));
+}
