@@ -16,7 +16,7 @@ use crate::live::{Live, live};
 use crate::session::Session;
 use crate::skim::{Buffer, Skim};
 use crate::transcript::Transcript;
-use crate::walk::{Found, State, is_uuid, name_of, walk};
+use crate::walk::{Found, State, Walked, is_uuid, name_of, walk};
 
 /// How many threads look at files at most: when nothing is in memory yet, they wait for the disk most of the time, and a
 /// disk does many things at once.
@@ -101,12 +101,12 @@ impl ClaudeFolder {
     pub fn list(&self, options: &ListOptions) -> Result<Listing> {
         let projects = self.projects();
         let load = || options.index.as_deref().map(Catalog::load).unwrap_or_default();
-        let (catalog, found) = thread::scope(|scope| {
+        let (catalog, walked) = thread::scope(|scope| {
             let catalog = scope.spawn(load);
-            let found = walk(&projects, options.links);
-            (catalog.join().unwrap_or_default(), found)
+            let walked = walk(&projects, options.links);
+            (catalog.join().unwrap_or_default(), walked)
         });
-        let mut found = found.map_err(Error::io("look into", &projects))?;
+        let Walked { mut found, unreadable } = walked.map_err(Error::io("look into", &projects))?;
         found.sort_unstable_by(|one, other| {
             other.state.modified.cmp(&one.state.modified).then_with(|| one.id.cmp(&other.id))
         });
@@ -119,7 +119,7 @@ impl ClaudeFolder {
             let settled = |record: &&Record| record.modified.saturating_add(RACY) < now;
             Catalog::save(index, looked.records.iter().map(|record| &**record).filter(settled))?;
         }
-        Ok(assemble(found, looked.records, &self.live()))
+        Ok(Listing { unreadable, ..assemble(found, looked.records, &self.live()) })
     }
 
     /// Counts the messages of sessions that nobody counted since they changed, the newest first, and keeps the counts in

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use jiff::Timestamp;
@@ -26,6 +26,8 @@ const MANY: usize = 512;
 pub struct Listing {
     /// The sessions. None is left out for being damaged.
     pub sessions: Vec<Session>,
+    /// Folders of projects that the system does not let us look into: what is in them is not listed.
+    pub unreadable: Vec<PathBuf>,
 }
 
 /// Puts a listing together. The records are in the order of the files.
@@ -58,7 +60,7 @@ pub(crate) fn assemble(found: Vec<Found>, records: Vec<Box<Record>>, live: &[Liv
         sessions[fork].forked_from.get_or_insert(origin);
     }
     tell_origins(&mut sessions);
-    Listing { sessions }
+    Listing { sessions, unreadable: Vec::new() }
 }
 
 /// Finds forks that do not say what they were forked from: Claude Code copies the entries as they are. The session that
