@@ -30,14 +30,17 @@ impl ClaudeFolder {
             return Err(Error::BadName { what: "name", text: name.into(), rule });
         }
         let path = self.find(session)?;
-        append(&path, &json!({ "type": "custom-title", "customTitle": name, "sessionId": session }))?;
-        write_beside(&path, "custom-title.json", &json!({ "customTitle": name }))
+        // Both or neither: opened first, written to last.
+        let file = open(&path)?;
+        write_beside(&path, "custom-title.json", &json!({ "customTitle": name }))?;
+        append(file, &path, &json!({ "type": "custom-title", "customTitle": name, "sessionId": session }))
     }
 
     /// Gives a session a tag, or takes it off.
     pub fn tag(&self, session: &str, tag: Option<&str>) -> Result<()> {
         let path = self.find(session)?;
-        append(&path, &json!({ "type": "tag", "tag": tag.unwrap_or_default().trim(), "sessionId": session }))
+        let entry = json!({ "type": "tag", "tag": tag.unwrap_or_default().trim(), "sessionId": session });
+        append(open(&path)?, &path, &entry)
     }
 
     /// Puts a session away, or takes it out again.
@@ -49,10 +52,13 @@ impl ClaudeFolder {
     }
 }
 
+fn open(path: &Path) -> Result<File> {
+    OpenOptions::new().read(true).append(true).open(path).map_err(Error::io("append to", path))
+}
+
 /// Appends one line with one call, as Claude Code does, so that it never lands within another's.
-fn append(path: &Path, entry: &Value) -> Result<()> {
+fn append(mut file: File, path: &Path, entry: &Value) -> Result<()> {
     let fail = |error| Error::io("append to", path)(error);
-    let mut file = OpenOptions::new().read(true).append(true).open(path).map_err(fail)?;
     let mut line = format!("{entry}\n");
     if ends_within_a_line(&file).map_err(fail)? {
         line.insert(0, '\n');

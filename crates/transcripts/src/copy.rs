@@ -1,5 +1,6 @@
 //! A session written again under another id: a fork, or what could be saved of a damaged one.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -81,12 +82,20 @@ impl ClaudeFolder {
         let transcript = Transcript::open(&path)?;
         let new = new_id(None)?;
         let mended = transcript.mended_parents(None);
-        let mut lines = Vec::new();
+        let (mut lines, mut doubled) = (Vec::new(), transcript.doubled()?);
         let file = File::open(&path).map_err(Error::io("open", &path))?;
         each_entry(&file, transcript.length(), |span, raw| {
-            let parent = mended.get(&span.offset).cloned();
+            // Of entries with one id the last counts, at the place of the first.
+            let (offset, raw) = match doubled.get_mut(&span.offset) {
+                Some(last) => match last.take() {
+                    Some((offset, raw)) => (offset, Cow::Owned(raw)),
+                    None => return,
+                },
+                None => (span.offset, Cow::Borrowed(raw)),
+            };
+            let parent = mended.get(&offset).cloned();
             // The API takes no half of a surrogate pair, and a session that has one could not go on.
-            let raw = without_lone_surrogates(raw);
+            let raw = without_lone_surrogates(&raw);
             lines.extend(Rewrite { session: &new, parent, forked_from: None }.of(&raw));
         })
         .map_err(Error::io("read", &path))?;

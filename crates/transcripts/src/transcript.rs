@@ -1,6 +1,6 @@
 //! One transcript, read from end to end: its conversations, and what is wrong with it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::fault::{Fault, FaultKind};
 use crate::key::Key;
 use crate::message::Message;
+use crate::node::{Marks, Node};
 use crate::parallel::with_parallels;
 use crate::reader::{Reader, collect};
 use crate::scan::Scan;
@@ -174,6 +175,29 @@ impl Transcript {
         let name = |place: Place| self.envelope(place, |entry| entry.text("uuid"));
         let mended = self.tree.bridged.iter().copied().chain(cycles);
         mended.map(|place| (self.tree.nodes[place].span.offset, parents[place].and_then(name))).collect()
+    }
+
+    /// Returns the entries of whose id there is another, by their places: with the first of them the place and the bytes
+    /// of the last, with the others nothing.
+    pub(crate) fn doubled(&self) -> Result<HashMap<u64, Option<(u64, Vec<u8>)>>> {
+        let keys: HashSet<Key> = self.tree.doubled.iter().map(|node| node.key).collect();
+        let (mut doubled, mut seen) = (HashMap::new(), HashSet::new());
+        // In a subagent's own file everything is a sidechain.
+        let is_own = !self.scan.nodes.iter().all(|node| node.marks.has(Marks::SIDECHAIN));
+        let takes_part = |node: &&Node| !(is_own && node.marks.has(Marks::SIDECHAIN));
+        for node in self.scan.nodes.iter().filter(takes_part).filter(|node| keys.contains(&node.key)) {
+            let last = match self.tree.find_any(node.key).filter(|_| seen.insert(node.key)) {
+                Some(place) => {
+                    let chain = Chain { links: vec![Link::from(&self.tree.nodes[place])] };
+                    let mut reader = self.read(&chain);
+                    let last = reader.next().transpose()?;
+                    last.map(|entry| (entry.span().offset, entry.raw().to_vec()))
+                }
+                None => None,
+            };
+            doubled.insert(node.span.offset, last);
+        }
+        Ok(doubled)
     }
 
     /// Returns everything that is not as Claude Code writes it, in the order of the file.

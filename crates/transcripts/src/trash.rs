@@ -49,9 +49,21 @@ impl ClaudeFolder {
         let note =
             serde_json::to_vec(&trashed).unwrap_or_else(|_| unreachable!("made of what JSON can hold"));
         fs::write(&origin, note).map_err(Error::io("write", &origin))?;
-        carry(&self.file_history(session), &place.join(FILE_HISTORY))?;
-        carry(&folder_of(&path), &place.join(BESIDE))?;
-        carry(&path, &trashed.transcript)?;
+        let moves = [
+            (self.file_history(session), place.join(FILE_HISTORY)),
+            (folder_of(&path), place.join(BESIDE)),
+            (path, trashed.transcript.clone()),
+        ];
+        for (at, (from, to)) in moves.iter().enumerate() {
+            if let Err(error) = carry(from, to) {
+                // All or nothing. What cannot be put back stays where the next try finds it.
+                let back = moves[..at].iter().rev().try_for_each(|(from, to)| carry(to, from));
+                if back.is_ok() {
+                    drop(fs::remove_file(&origin).and_then(|()| fs::remove_dir(&place)));
+                }
+                return Err(error);
+            }
+        }
         Ok(trashed)
     }
 

@@ -62,7 +62,12 @@ impl Tree {
 
     /// Returns where an entry is.
     pub(crate) fn find(&self, key: Key) -> Option<Place> {
-        self.places.get(&key).copied().filter(|&place| self.nodes[place].kind != Kind::Progress)
+        self.find_any(key).filter(|&place| self.nodes[place].kind != Kind::Progress)
+    }
+
+    /// Returns where an entry is, even if it only passes on what it follows.
+    pub(crate) fn find_any(&self, key: Key) -> Option<Place> {
+        self.places.get(&key).copied()
     }
 
     fn link(&mut self) {

@@ -236,6 +236,53 @@ fn a_session_that_came_back_after_it_was_deleted_can_be_deleted_again() {
     assert_eq!(fs::read(&path).unwrap(), first, "and nothing is lost");
 }
 
+/// Moved are its file history, what lies beside it, and itself; it is the last that fails here.
+#[test]
+fn a_deletion_that_fails_leaves_everything_where_it_was() {
+    let (folder, claude) = made_up();
+    let (path, trash) = (claude.find(FIRST).unwrap(), folder.path().join("trash"));
+    let chattr = |flag: &str| std::process::Command::new("chattr").arg(flag).arg(&path).output();
+    if !chattr("+i").is_ok_and(|output| output.status.success()) {
+        return cannot("files cannot be made immutable here");
+    }
+    let before = contents(folder.path());
+    let failed = claude.delete(FIRST, &trash);
+    chattr("-i").unwrap();
+    assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
+    assert_eq!(contents(folder.path()), before);
+    claude.delete(FIRST, &trash).unwrap();
+    claude.restore(FIRST, &trash).unwrap();
+    assert_eq!(contents(folder.path()), before);
+}
+
+#[test]
+fn a_copy_of_a_session_with_doubled_entries_has_the_last_of_each_at_the_place_of_the_first() {
+    let (_folder, claude) = made_up();
+    let path = claude.find(FIRST).unwrap();
+    let entry = |uuid: &str, parent: &str, text: &str| {
+        format!(
+            "{{\"parentUuid\":{parent},\"type\":\"user\",\"uuid\":\"{uuid}\",\"message\":{{\"content\":\"{text}\"}}}}\n"
+        )
+    };
+    let lines = [
+        ("a", "null", "1"),
+        ("b", "\"a\"", "2"),
+        ("a", "null", "3"),
+        ("c", "\"gone\"", "4"),
+        ("c", "\"b\"", "5"),
+    ];
+    fs::write(&path, lines.map(|(uuid, parent, text)| entry(uuid, parent, text)).concat()).unwrap();
+    let (whole, copy) = (Transcript::open(&path).unwrap(), claude.repaired_copy(FIRST).unwrap());
+    let copied = Transcript::open(&copy.path).unwrap();
+    let said = |transcript: &Transcript| {
+        let messages = transcript.messages(&transcript.active()).unwrap();
+        messages.iter().map(|message| message.text()).collect::<Vec<_>>()
+    };
+    assert_eq!((copied.faults(), copy.entries), (vec![], 3));
+    assert_eq!(said(&copied), ["3", "2", "5"]);
+    assert_eq!(said(&copied), said(&whole));
+}
+
 /// Not every file system has links, and what is there already may be what is wanted.
 #[test]
 fn a_fork_has_the_file_history_even_where_some_of_it_is_there() {

@@ -106,7 +106,8 @@ fn tell_unreadable(folders: &[PathBuf], answer: Answer, ui: &mut Ui) -> Result<u
                 ui.data(line.to_string().as_bytes())?;
             }
             Answer::Text => {
-                ui.line(Tone::Strong, &format!("{} cannot be looked into", folder.display()))?;
+                let folder = one_line(&folder.to_string_lossy(), usize::MAX);
+                ui.line(Tone::Strong, &format!("{folder} cannot be looked into"))?;
                 ui.line(
                     Tone::Faint,
                     "  what is in it is not listed; `chmod u+rx` on it lets you in, if it is yours",

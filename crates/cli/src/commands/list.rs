@@ -121,7 +121,8 @@ impl List {
         }
         let rethread_transcripts::Listing { mut sessions, unreadable, .. } = context.native.listing()?;
         for folder in unreadable {
-            ui.warn(&format!("{} cannot be looked into; what is in it is not listed", folder.display()));
+            let folder = one_line(&folder.to_string_lossy(), usize::MAX);
+            ui.warn(&format!("{folder} cannot be looked into; what is in it is not listed"));
         }
         let scope = filter.scope.as_ref().map(|scope| match scope {
             Scope::Directory(directory) => {
