@@ -1,5 +1,6 @@
 //! Claude Code's own sessions, and where rethread keeps what it needs for them.
 
+mod branches;
 mod export;
 mod history;
 mod import;

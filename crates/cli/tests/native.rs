@@ -566,3 +566,42 @@ fn a_name_and_a_tag_go_with_a_session_to_the_store_and_back() {
     let session: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!((&session["name"], &session["tag"]), (&"Mine".into(), &"red".into()));
 }
+
+/// Every session that was ever compacted or rewound has branches; once they were written anew by each import.
+#[test]
+fn an_import_of_a_session_with_branches_adds_what_is_new_and_nothing_else() {
+    let home = home();
+    let file = home.path().join(".claude/projects/-work-two").join(format!("{TWO}.jsonl"));
+    let uuid = |number: usize| format!("aaaaaaaa-0000-4000-8000-{number:012}");
+    let follows = |line: &str, parent: Option<usize>, own: usize| {
+        let mut entry: Value = serde_json::from_str(line).unwrap();
+        (entry["parentUuid"], entry["uuid"]) = (json!(parent.map(uuid)), json!(uuid(own)));
+        format!("{entry}\n")
+    };
+    let line = &turn(0, "/work/two")[0];
+    let mut all: Vec<String> = (0..4).flat_map(|number| turn(number, "/work/two")).collect();
+    let tree = [
+        (Some(3), 20),
+        (Some(20), 21),
+        (Some(1), 30),
+        (Some(21), 22),
+        (None, 40),
+        (Some(40), 41),
+        (Some(7), 8),
+    ];
+    for step in tree.chunks(2) {
+        all.extend(step.iter().map(|(parent, own)| follows(line, *parent, *own)));
+        fs::write(&file, all.concat()).unwrap();
+        assert_eq!(home.run(&["import", "--claude", TWO]).code, 0);
+        let stored = home.answer(&["show", &format!("stored:{TWO}"), "--all", "--json"]);
+        let mut lines: Vec<&str> = stored.lines().collect();
+        let mut expected: Vec<&str> = all.iter().map(|line| line.trim_end()).collect();
+        (lines.sort_unstable(), expected.sort_unstable());
+        assert_eq!(lines, expected);
+        let shown = |id: &str| -> Vec<Value> {
+            let answer = home.answer(&["show", id, "--json"]);
+            answer.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["uuid"].clone()).collect()
+        };
+        assert_eq!(shown(&format!("stored:{TWO}")), shown(&format!("native:{TWO}")));
+    }
+}

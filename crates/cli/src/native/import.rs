@@ -5,10 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-use rethread_store::{Entry, Fork, ForkKind, Metadata, NewSession, Session as Stored, SessionId};
+use rethread_store::{Entry, Error, Fork, ForkKind, Metadata, NewSession, Session as Stored, SessionId};
 use rethread_transcripts::{Chain, Session, Sidechain, Subagent, Transcript};
 use serde_json::{Value, json};
 
+use super::branches::Branches;
 use crate::context::Context;
 use crate::failure::{Done, Failure, in_one_line};
 use crate::text::count;
@@ -126,12 +127,15 @@ fn import_one(session: &Session, context: &Context) -> Result<Option<Vec<String>
     };
     // The active branch last, so that it is the active one here too.
     let active = transcript.active();
-    let others = transcript.branches().into_iter().filter(|chain| *chain != active);
-    for chain in others {
+    let mut branches = Branches::of(&stored)?;
+    for chain in transcript.branches().into_iter().filter(|chain| *chain != active) {
         // What is refused here is refused once more as a part of the whole.
-        save(&stored, &transcript, &chain, context, |_| ())?;
+        let entries = entries(&transcript, &chain, context, &mut Vec::new())?;
+        if !branches.have(&entries) {
+            branches.save(&entries, context, |_| ())?;
+        }
     }
-    refused.extend(save(&stored, &transcript, &active, context, change)?);
+    branches.save(&entries(&transcript, &active, context, &mut refused)?, context, change)?;
     Ok(Some(refused))
 }
 
@@ -163,8 +167,8 @@ fn import_subagent(
     let kind = subagent.agent_type.clone().unwrap_or_else(|| "subagent".into());
     let child = child(parent, id, kind, subagent.description.clone(), context)?;
     let transcript = Transcript::open(&subagent.path)?;
-    refused.extend(save(&child, &transcript, &transcript.active(), context, |_| ())?);
-    Ok(())
+    let entries = entries(&transcript, &transcript.active(), context, refused)?;
+    Branches::of(&child)?.save(&entries, context, |_| ())
 }
 
 fn import_sidechain(
@@ -176,8 +180,8 @@ fn import_sidechain(
 ) -> Result<(), Failure> {
     let id: SessionId = format!("agent-{}", sidechain.uuid).parse()?;
     let child = child(parent, id, "subagent".into(), None, context)?;
-    refused.extend(save(&child, transcript, &sidechain.chain, context, |_| ())?);
-    Ok(())
+    let entries = entries(transcript, &sidechain.chain, context, refused)?;
+    Branches::of(&child)?.save(&entries, context, |_| ())
 }
 
 /// Returns the stored session of a subagent, begun if need be.
@@ -196,17 +200,22 @@ fn child(
     Ok(context.write(parent.fork(fork))?)
 }
 
-/// Makes a stored conversation what a chain is. Returns why entries were refused; the others are there.
-fn save(
-    stored: &Stored,
+/// Returns the entries of a chain as a store takes them, and why it refuses others.
+fn entries(
     transcript: &Transcript,
     chain: &Chain,
     context: &Context,
-    change: impl FnMut(&mut Metadata) + Send + 'static,
-) -> Result<Vec<String>, Failure> {
-    let (mut entries, mut refused) = (Vec::with_capacity(chain.len()), Vec::new());
+    refused: &mut Vec<String>,
+) -> Result<Vec<Entry>, Failure> {
+    let limit = context.store.backend().capabilities().max_record;
+    let mut entries = Vec::with_capacity(chain.len());
     let mut reader = transcript.read(chain);
     while let Some(entry) = reader.next().transpose()? {
+        let size = entry.raw().len();
+        if size > limit {
+            refused.push(in_one_line(&Error::TooLarge { size, limit }));
+            continue;
+        }
         // A store takes text only; what is none in an entry is shown as such everywhere.
         let text = || String::from_utf8_lossy(entry.raw()).into_owned().into_bytes();
         match Entry::parse(entry.raw().to_vec()).or_else(|_| Entry::parse(text())) {
@@ -214,9 +223,5 @@ fn save(
             Err(error) => refused.push(in_one_line(&error)),
         }
     }
-    context.write(async {
-        let ticket = stored.save(&entries, change).await?;
-        ticket.await.map(drop)
-    })?;
-    Ok(refused)
+    Ok(entries)
 }
