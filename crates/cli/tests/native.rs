@@ -167,6 +167,10 @@ fn resume_prints_the_command_for_the_right_directory() {
     fs::create_dir(&folder).unwrap();
     let id = "33333333-3333-4333-8333-333333333333";
     fs::write(folder.join(format!("{id}.jsonl")), turn(0, project.to_str().unwrap()).concat()).unwrap();
+    home.run(&["import", "--claude", id]);
+    let both = home.run(&["resume", &format!("stored:{id}"), "--print"]);
+    assert_eq!((both.code, both.out.as_str()), (1, ""));
+    assert!(both.err.contains(&format!("`rethread resume native:{id}` goes on with that")), "{}", both.err);
     let printed = home.answer(&["resume", "3333", "--print"]);
     assert_eq!(printed, format!("cd '{}/it'\\''s here' && claude --resume {id}\n", home.path().display()));
 }
@@ -604,4 +608,22 @@ fn an_import_of_a_session_with_branches_adds_what_is_new_and_nothing_else() {
         };
         assert_eq!(shown(&format!("stored:{TWO}")), shown(&format!("native:{TWO}")));
     }
+}
+
+/// An old Claude Code writes a transcript anew that was deleted under it.
+#[test]
+fn a_session_that_was_deleted_twice_comes_back_twice() {
+    let home = home();
+    let file = home.path().join(".claude/projects/-work-one").join(format!("{ONE}.jsonl"));
+    let first = fs::read_to_string(&file).unwrap();
+    assert_eq!(home.run(&["delete", ONE]).code, 0);
+    fs::write(&file, turn(0, "/work/one").concat()).unwrap();
+    assert_eq!(home.run(&["delete", ONE]).code, 0);
+    assert_eq!(home.answer(&["list", "--trash", "--json"]).lines().count(), 2);
+    assert_eq!(home.run(&["restore", "1111"]).code, 0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), turn(0, "/work/one").concat());
+    assert_eq!(home.run(&["restore", ONE]).code, 1, "it is there already");
+    fs::remove_file(&file).unwrap();
+    assert_eq!(home.run(&["restore", ONE]).code, 0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), first);
 }

@@ -3,8 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use rethread_testkit::{Fixture, Home, PROBE, Program, Prompt, cannot};
-use rethread_transcripts::{ClaudeFolder, Error, ListOptions, NativeFork, Session, Shelf, Transcript};
+use rethread_testkit::{Fixture, Home, PROBE, Program, Prompt, Reply, cannot};
+use rethread_transcripts::{
+    Change, ClaudeFolder, Error, Event, From, ListOptions, Means, NativeFork, Session, Shelf, Transcript,
+    Watch,
+};
+use serde_json::json;
 
 use crate::projection::{Said, of_chain, of_request};
 
@@ -127,6 +131,45 @@ fn a_name_a_tag_and_the_archive_are_kept_when_the_session_goes_on() {
         claude.rename("55555555-5555-4555-8555-555555555555", "x"),
         Err(Error::SessionNotFound(_))
     ));
+}
+
+/// Claude Code appends, and so do we, to the same file at the same time; others read, copy and follow it.
+#[test]
+fn while_claude_code_is_at_work_nothing_is_lost_and_nothing_is_followed_twice() {
+    let Some((home, claude)) = home() else { return };
+    let path = claude.find(FIRST).unwrap();
+    let before = fs::read(&path).unwrap();
+    let (send, changes) = std::sync::mpsc::channel();
+    let take = move |change: Change| drop(send.send(change));
+    let _watch = Watch::one(&path, From::Beginning, Means::Best, take).unwrap();
+    let echo = json!({ "command": "echo x", "description": "echoes" });
+    let next = || Reply::text("Next.").after_milliseconds(40).tool("Bash", echo.clone());
+    let prompt = (0..6).fold(Prompt::new("Many"), |prompt, _| prompt.reply(next())).says("Done.");
+    let mut child = home.claude().resume(FIRST).bypassing().start(prompt);
+    let mut times = 0;
+    while child.try_wait().unwrap().is_none() {
+        times += 1;
+        claude.tag(FIRST, Some(&format!("tag-{times}-"))).unwrap();
+        claude.rename(FIRST, &format!("name-{times}-")).unwrap();
+        let copy = Transcript::open(claude.fork(FIRST, &NativeFork::default()).unwrap().path).unwrap();
+        assert_eq!(copy.faults(), []);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.as_bytes().starts_with(&before), "what was there stays there");
+    assert_eq!(Transcript::open(&path).unwrap().faults(), []);
+    for number in 1..=times {
+        assert!(
+            text.contains(&format!("\"tag-{number}-\"")) && text.contains(&format!("\"name-{number}-\""))
+        );
+    }
+    assert!(text.contains("\"Done.\"") && times > 0);
+    for line in text.lines() {
+        match changes.recv_timeout(std::time::Duration::from_secs(30)).unwrap().event {
+            Event::Added { raw, .. } => assert_eq!(String::from_utf8(raw).unwrap(), line),
+            event => panic!("{event:?}"),
+        }
+    }
 }
 
 #[test]

@@ -48,6 +48,11 @@ impl Resume {
     fn find(&self, context: &Context, ui: &mut Ui) -> Result<(String, PathBuf), Failure> {
         let Some(id) = self.session.native(context)? else {
             let id = pollster::block_on(self.session.find(context))?;
+            if context.native.claude()?.find(id.as_str()).is_ok() {
+                let hint = context.command(&format!("resume native:{id}"));
+                let message = format!("Claude Code has a session {id} of its own");
+                return Err(Failure::failed(message, format!("{hint} goes on with that")));
+            }
             let (written, cwd) = export(&id, context)?;
             ui.say(&format!("Wrote session {} to {}.", context.short(&id), written.path.display()));
             return Ok((written.session_id, there_or_here(Some(cwd), ui)));
