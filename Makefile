@@ -16,6 +16,7 @@ test: ## Run every test, doctests and browsers included
 	cargo test --workspace --locked --no-fail-fast
 	CLAUDE_VERSION=2.0.0 cargo test --locked -p rethread-transcripts --test main
 	cargo build --locked -p rethread
+	scripts/schemathesis
 	scripts/page test
 
 check: ## Format, lints, types, docs, licences and sources of the dependencies

@@ -1,12 +1,27 @@
 //! Other places than files: what it costs to keep sessions in a database, against the database alone.
 
+mod postgres;
 mod sqlite;
 
 use crate::area::Trial;
+use crate::failure::Outcome;
+use crate::row::Row;
+use crate::stopwatch::seconds;
 
 /// Everything that is tried of backends.
 pub(crate) const TRIALS: &[Trial] = &[
-    Trial { name: "sqlite-one-in-flight", run: |bench| Ok(vec![sqlite::one_in_flight(bench)?]) },
-    Trial { name: "sqlite-many-tasks", run: |bench| Ok(vec![sqlite::many_tasks(bench)?]) },
-    Trial { name: "sqlite-load", run: |bench| Ok(vec![sqlite::load(bench)?]) },
+    Trial { name: "sqlite-one-in-flight", run: |bench| rows(sqlite::one_in_flight(bench)) },
+    Trial { name: "sqlite-many-tasks", run: |bench| rows(sqlite::many_tasks(bench)) },
+    Trial { name: "sqlite-load", run: |bench| rows(sqlite::load(bench)) },
+    Trial { name: "postgres-one-in-flight", run: |bench| rows(postgres::one_in_flight(bench)) },
+    Trial { name: "postgres-many-tasks", run: |bench| rows(postgres::many_tasks(bench)) },
+    Trial { name: "postgres-load", run: |bench| rows(postgres::load(bench)) },
 ];
+
+fn rows(row: Outcome<Row>) -> Outcome<Vec<Row>> {
+    Ok(vec![row?])
+}
+
+fn milliseconds(work: impl FnOnce() -> Outcome<()>) -> Outcome<f64> {
+    Ok(seconds(work)?.0 * 1e3)
+}

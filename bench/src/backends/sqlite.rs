@@ -6,6 +6,7 @@ use std::path::Path;
 use rethread_sqlite::SqliteBackend;
 use rethread_store::{Options, Store};
 
+use super::milliseconds;
 use crate::bar::Bar;
 use crate::bench::Bench;
 use crate::contest::Contest;
@@ -14,7 +15,7 @@ use crate::failure::Outcome;
 use crate::ours;
 use crate::peers::sqlite::{Sqlite, Synchronous};
 use crate::row::{Row, Unit};
-use crate::stopwatch::{rate, seconds};
+use crate::stopwatch::rate;
 use crate::store::tasks::{TASKS, append_at_once};
 
 /// How many entries are loaded.
@@ -22,10 +23,6 @@ const LOADED: usize = 10_000;
 
 fn store(folder: &Path) -> Store {
     Store::new(SqliteBackend::new(folder.join("sessions.db")), Options::default())
-}
-
-fn milliseconds(work: impl FnOnce() -> Outcome<()>) -> Outcome<f64> {
-    Ok(seconds(work)?.0 * 1e3)
 }
 
 /// One caller, who waits for each entry.

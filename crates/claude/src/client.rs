@@ -1,5 +1,6 @@
 //! A conversation with the agent, over as many turns as it takes.
 
+mod asker;
 mod board;
 mod caretaker;
 mod complaints;
@@ -12,7 +13,6 @@ mod turns;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -23,11 +23,12 @@ use crate::options::{ClaudeAgentOptions, initialize};
 use crate::prompt::Prompt;
 use crate::transport::{Ending, ProcessTransport, Transport};
 
+use asker::Asker;
 use board::Board;
 use caretaker::Caretaker;
 use complaints::Complaints;
 use outbox::Outbox;
-use reader::Reader;
+use reader::{LAST_WORDS, Reader};
 use requests::Requests;
 
 pub use controls::{ContextUsage, Interrupted, RewindResult};
@@ -67,10 +68,9 @@ struct Live {
     board: Arc<Board>,
     outbox: Outbox,
     caretaker: Caretaker,
-    complaints: Complaints,
-    server_info: Value,
+    asker: Asker,
     requests: Requests,
-    asked: AtomicU64,
+    server_info: Value,
 }
 
 impl ClaudeClient {
@@ -97,7 +97,7 @@ impl ClaudeClient {
         let launch = options.launch(options.cli_path.as_deref().unwrap_or(Path::new("")));
         let mut live = Live::begin(options, self.transport.open(&launch).await?);
         live.server_info =
-            live.request("initialize", initialize(options), options.initialize_timeout).await?;
+            live.asker.ask("initialize", initialize(options), options.initialize_timeout).await?;
         self.live = Some(live);
         Ok(())
     }
@@ -105,24 +105,30 @@ impl ClaudeClient {
     /// Sends a prompt, and returns the messages that answer it, up to its result.
     ///
     /// While another prompt is being answered, this one waits for its turn; Claude Code may also take it up in the middle of
-    /// that turn, and then both end with the same result.
+    /// that turn, and then both end with the same result. What is said meanwhile in answer to nobody's prompt, such as a
+    /// report of a subagent in the background, comes with the stream too, unless [`messages`](Self::messages) are read: only
+    /// the last result of a stream is its own.
     pub async fn send_message(&self, prompt: impl Into<Prompt>) -> Result<ResponseStream> {
         let (live, prompt) = (self.speaking()?, prompt.into());
         // Nothing is awaited after the turn is open: a turn whose prompt was never sent would never end.
-        let slot = live.outbox.slot().await?;
+        let slot = live.outbox.slot().await;
         let (turn, now) = live.board.open(prompt.uuid(), prompt.to_line());
         let stream = ResponseStream::new(&live.board, turn, prompt.uuid());
-        if let Some(line) = now {
-            live.outbox.send_in(slot, &line)?;
+        match now.map(|line| live.outbox.send_in(slot, &line)) {
+            Some(Err(_)) => Err(live.lost().await),
+            _ => Ok(stream),
         }
-        Ok(stream)
     }
 
     /// Sends a prompt, and returns its UUID. Its answer comes through [`messages`](Self::messages).
     pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<String> {
         let (live, prompt) = (self.speaking()?, prompt.into());
-        live.outbox.send(&prompt.to_line()).await?;
-        Ok(prompt.uuid().to_owned())
+        let slot = live.outbox.slot().await;
+        live.board.note(prompt.uuid());
+        match live.outbox.send_in(slot, &prompt.to_line()) {
+            Ok(()) => Ok(prompt.uuid().to_owned()),
+            Err(_) => Err(live.lost().await),
+        }
     }
 
     /// Returns everything that the CLI says outside of the turns of [`send_message`](Self::send_message), to its end.
@@ -167,7 +173,7 @@ impl ClaudeClient {
     pub async fn control(&self, subtype: &'static str, request: Value) -> Result<Value> {
         let mut request = if request.is_object() { request } else { json!({}) };
         request["subtype"] = json!(subtype);
-        self.live()?.request(subtype, request, self.options.control_timeout).await
+        self.live()?.asker.ask(subtype, request, self.options.control_timeout).await
     }
 
     /// Makes a control request, and reads its answer.
@@ -199,7 +205,8 @@ impl Live {
         let caretaker = Caretaker::new(connection.agent);
         let complaints = Complaints::new(options.stderr.clone());
         let complaining = connection.complaints.map(|input| tokio::spawn(complaints.clone().read(input)));
-        let requests = Requests::new(Arc::clone(options), outbox.clone());
+        let asker = Asker::new(Arc::clone(&board), outbox.clone(), complaints.clone());
+        let requests = Requests::new(Arc::clone(options), outbox.clone(), asker.clone());
         for (name, server) in &options.mcp_servers {
             requests.serve(name, server);
         }
@@ -208,32 +215,19 @@ impl Live {
             outbox: outbox.clone(),
             requests: requests.clone(),
             caretaker: caretaker.clone(),
-            complaints: complaints.clone(),
+            complaints,
             complaining,
             close_timeout: options.close_timeout,
             max_frame_bytes: options.max_frame_bytes,
         };
         tokio::spawn(reader.read(connection.output));
-        Self {
-            board,
-            outbox,
-            caretaker,
-            complaints,
-            server_info: Value::Null,
-            requests,
-            asked: AtomicU64::new(1),
-        }
+        Self { board, outbox, caretaker, asker, requests, server_info: Value::Null }
     }
 
-    async fn request(&self, request: &'static str, body: Value, limit: Duration) -> Result<Value> {
-        let id = format!("host-{}", self.asked.fetch_add(1, Ordering::Relaxed));
-        let forgotten = Forgotten { board: &self.board, id: &id };
-        let answer = self.board.expect(&id, request);
-        self.outbox.send(&json!({ "type": "control_request", "request_id": id, "request": body })).await?;
-        let answer = tokio::time::timeout(limit, answer).await;
-        drop(forgotten);
-        let timed_out = |_| Error::TimedOut { request, limit, complaints: self.complaints.told() };
-        answer.map_err(timed_out)?.unwrap_or(Err(Error::NotConnected))
+    /// Returns why the CLI does not listen any more: it has ended, most likely, and in a moment it is known how.
+    async fn lost(&self) -> Error {
+        let ended = tokio::time::timeout(LAST_WORDS, self.board.ended()).await;
+        ended.unwrap_or(Error::NotConnected)
     }
 }
 
@@ -242,17 +236,5 @@ impl Drop for Live {
         self.board.leave_all();
         self.outbox.close();
         self.caretaker.end();
-    }
-}
-
-/// Waits for an answer no longer when it is dropped, so that a request which was given up leaves nothing behind.
-struct Forgotten<'a> {
-    board: &'a Board,
-    id: &'a str,
-}
-
-impl Drop for Forgotten<'_> {
-    fn drop(&mut self) {
-        self.board.forget(self.id);
     }
 }

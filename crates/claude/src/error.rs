@@ -13,7 +13,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// Claude Code is nowhere to be found.
-    #[error("Claude Code was not found; install it, or name it with `cli_path` or {variable}", variable = crate::locate::VARIABLE)]
+    #[error("Claude Code was not found{}; install it, or name it with `cli_path` or {variable}", places(searched), variable = crate::locate::VARIABLE)]
     CliNotFound {
         /// Where it was looked for.
         searched: Vec<PathBuf>,
@@ -146,6 +146,15 @@ impl Error {
     /// Returns a function that gives an I/O error its place: `map_err(Error::io("run", path))`.
     pub(crate) fn io(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Io { action, path: path.as_ref().to_owned(), source: Arc::new(source) }
+    }
+}
+
+/// Returns where was looked, if that says more than that it was everywhere.
+fn places(searched: &[PathBuf]) -> String {
+    match searched {
+        [] => String::new(),
+        [only] => format!(" at {}", only.display()),
+        _ => " on PATH or in a usual place".to_owned(),
     }
 }
 

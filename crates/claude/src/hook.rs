@@ -67,7 +67,8 @@ pub struct Hooks(Vec<(HookEvent, HookMatcher)>);
 
 impl Hooks {
     pub(crate) fn add(&mut self, event: HookEvent, matcher: HookMatcher) {
-        self.0.push((event, matcher));
+        // What is known is known by its name, too: a hook that fails before a tool denies it, however it was named.
+        self.0.push((HookEvent::from(event.as_str()), matcher));
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -9,23 +9,24 @@ use std::time::Duration;
 
 use rmcp::ServerHandler;
 
-pub(crate) use bridge::Bridge;
+pub(crate) use bridge::{Bridge, ToCli, Told};
 pub use tools::{ToolOutput, ToolServer};
 
 /// A server of tools that runs in this process: a [`ToolServer`], or anything that the `rmcp` crate can serve.
 #[derive(Clone)]
 pub struct InProcessServer {
-    start: Arc<dyn Fn(Duration) -> Bridge + Send + Sync>,
+    start: Arc<dyn Fn(Duration, ToCli) -> Bridge + Send + Sync>,
     timeout: Duration,
 }
 
 impl InProcessServer {
     /// Returns a server that is a handler of the `rmcp` crate's. Each connection gets a clone of it.
     ///
-    /// What such a server asks of its client, rather than the other way round, is refused. A call that panics, or takes longer
-    /// than ten minutes, is answered with an error; [`timeout`](Self::timeout) sets another time.
+    /// What such a server says of its own accord goes to Claude Code, too: that its tools have changed, or what it wants to
+    /// know from the person, which [`on_elicitation`](crate::ClaudeAgentOptions::on_elicitation) answers. A call that
+    /// panics, or takes longer than ten minutes, is answered with an error; [`timeout`](Self::timeout) sets another time.
     pub fn new(handler: impl ServerHandler + Clone) -> Self {
-        let start = move |limit| Bridge::start(handler.clone(), limit);
+        let start = move |limit, to_cli| Bridge::start(handler.clone(), limit, to_cli);
         Self { start: Arc::new(start), timeout: Duration::from_secs(600) }
     }
 
@@ -36,8 +37,8 @@ impl InProcessServer {
     }
 
     /// Starts it for one connection.
-    pub(crate) fn start(&self) -> Bridge {
-        (self.start)(self.timeout)
+    pub(crate) fn start(&self, to_cli: ToCli) -> Bridge {
+        (self.start)(self.timeout, to_cli)
     }
 }
 

@@ -27,6 +27,7 @@
 
 mod aborted;
 mod client;
+mod elicitation;
 mod error;
 mod frame;
 pub mod guard;
@@ -49,6 +50,7 @@ pub mod transport;
 mod version;
 
 pub use client::{ClaudeClient, ContextUsage, Interrupted, MessageStream, ResponseStream, RewindResult};
+pub use elicitation::{ElicitationCallback, ElicitationRequest, ElicitationResult};
 pub use error::{Error, Result};
 pub use frame::{Frame, FrameKind};
 pub use hook::{HookEvent, HookInput, HookMatcher, HookOutput, Hooks};
@@ -72,3 +74,7 @@ pub use stderr_callback::StderrCallback;
 
 // Their types are in this crate's own: a server of the one, what a tool takes of the other.
 pub use {rmcp, schemars};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/sdk.md")]
+struct DrivingClaudeCode;

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::elicitation::ElicitationCallback;
 use crate::hook::Hooks;
 use crate::permission::PermissionCallback;
 use crate::stderr_callback::StderrCallback;
@@ -150,7 +151,9 @@ options! {
     plain allow_dangerously_skip_permissions: bool = false,
     /// Decides about tool calls.
     by_hand can_use_tool: Option<PermissionCallback> = None,
-    /// How long a decision may take before it counts as a denial.
+    /// Answers what servers of tools want to know from the person.
+    by_hand on_elicitation: Option<ElicitationCallback> = None,
+    /// How long a decision may take before it counts as a denial, and an answer to a server before there is none.
     plain permission_timeout: Duration = Duration::from_secs(24 * 60 * 60),
     /// Called at moments of the agent's life.
     by_hand hooks: Hooks = Hooks::default(),

@@ -1,6 +1,7 @@
 //! What a program that drives sessions uses: `use rethread_claude::prelude::*;`.
 
 pub use crate::client::{ClaudeClient, MessageStream, ResponseStream, RewindResult};
+pub use crate::elicitation::{ElicitationRequest, ElicitationResult};
 pub use crate::error::Error;
 pub use crate::hook::{HookEvent, HookInput, HookMatcher, HookOutput};
 pub use crate::in_process::{ToolOutput, ToolServer};

@@ -74,25 +74,26 @@ impl QueryStream {
 impl Stream for QueryStream {
     type Item = Result<Message>;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if let Some(turn) = &mut self.turn {
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        let next = Pin::new(&mut this.rest).poll_next(context);
+        // The result has said already what went wrong, or else the turn will; the exit code says no more.
+        let is_end = matches!(next, Poll::Ready(None | Some(Err(Error::Ended { .. }))));
+        if let Some(turn) = &mut this.turn {
+            // What is said before the prompt's turn begins comes first.
+            if next.is_ready() && !is_end {
+                return next;
+            }
             match Pin::new(turn).poll_next(context) {
-                Poll::Ready(None) => {
-                    self.turn = None;
-                }
+                Poll::Ready(None) => this.turn = None,
                 other => return other,
             }
         }
-        let next = Pin::new(&mut self.rest).poll_next(context);
         // A subagent in the background may still have to ask for something.
-        if !self.is_closed && next.is_pending() && !self.rest.is_at_work() {
-            self.is_closed = true;
-            drop(self.client.close_input());
+        if !this.is_closed && next.is_pending() && !this.rest.is_at_work() {
+            this.is_closed = true;
+            drop(this.client.close_input());
         }
-        match next {
-            // The result has said already what went wrong; the exit code says no more.
-            Poll::Ready(Some(Err(Error::Ended { .. }))) => Poll::Ready(None),
-            other => other,
-        }
+        if is_end { Poll::Ready(None) } else { next }
     }
 }

@@ -14,7 +14,7 @@ use tokio::io::{
 use tokio::sync::{mpsc, watch};
 
 /// After what time something that should come will not, on a machine that is busy with other things.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(300);
 
 /// What makes the transport panic.
 pub(crate) const PANIC: &str = "panic, please";
@@ -73,6 +73,12 @@ impl Hand {
     /// Answers a request of the client's.
     pub(crate) async fn grants(&mut self, request: &Value) {
         let response = json!({ "subtype": "success", "request_id": request["request_id"], "response": {} });
+        self.says(json!({ "type": "control_response", "response": response }).to_string()).await;
+    }
+
+    /// Refuses a request of the client's.
+    pub(crate) async fn refuses(&mut self, request: &Value, why: &str) {
+        let response = json!({ "subtype": "error", "request_id": request["request_id"], "error": why });
         self.says(json!({ "type": "control_response", "response": response }).to_string()).await;
     }
 

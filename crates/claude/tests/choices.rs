@@ -10,7 +10,7 @@ use rethread_claude::{
 use rethread_testkit::{Home, Prompt as Script, not_in_this_version};
 use serde_json::{Value, json};
 
-use crate::kit::{Heard, ask, connect, options, own_home};
+use crate::kit::{Heard, ask, connect, connect_with_servers, options, own_home};
 
 /// Asks one thing, and returns what was heard and what the API was asked.
 async fn asked(home: &Home, options: ClaudeAgentOptionsBuilder) -> (Heard, Value) {
@@ -75,7 +75,7 @@ async fn there_are_all_tools_or_none() {
 }
 
 /// A server of tools that is a script for the shell.
-const SERVER: &str = r#"
+pub(crate) const SERVER: &str = r#"
 while read -r line; do
   id=${line##*\"id\":}
   id=${id%%[!0-9]*}
@@ -98,7 +98,8 @@ fn script() -> McpServer {
 #[tokio::test]
 async fn a_server_that_is_a_program_is_called_switched_off_and_on_again() {
     let Some(home) = own_home() else { return };
-    let client = connect(options(&home).mcp_server("near", script()).allowed_tools(["mcp__near"])).await;
+    let client =
+        connect_with_servers(options(&home).mcp_server("near", script()).allowed_tools(["mcp__near"])).await;
     let call = || Script::new("Call it").calls("mcp__near__ping", json!({})).says("over");
     let heard = ask(&client, call()).await;
     assert!(heard.tool_results().contains("pong from the script"), "{heard:?}");

@@ -9,7 +9,7 @@ use rethread_claude::{
 use rethread_testkit::{Prompt as Script, Reply};
 use serde_json::json;
 
-use crate::kit::{Heard, ask, connect, home, options};
+use crate::kit::{Heard, ask, connect, home, options, own_home};
 
 #[tokio::test]
 async fn a_query_is_answered_and_the_cli_ends() {
@@ -63,6 +63,31 @@ async fn prompts_sent_while_another_is_answered_get_their_own_result() {
     // The CLI may answer those that wait together, and then with the script of the last.
     assert!(texts == ["one", "two", "three"] || texts == ["one", "three", "three"], "{texts:?}");
     assert_eq!(ask(&client, Script::new("Fourth").says("four")).await.text(), "four");
+}
+
+/// What was said in answer to a prompt without a stream came with the stream of the next.
+#[tokio::test]
+async fn prompts_with_and_without_a_stream_get_their_own_answers() {
+    let Some(home) = own_home() else { return };
+    let client = connect(options(&home)).await;
+    let mut rest = client.messages().unwrap();
+    let first = Script::new("First").reply(Reply::text("one").after_milliseconds(1000)).to_string();
+    client.send(first).await.unwrap();
+    while home.api().requests().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let second = client.send_message(Script::new("Second").says("two").to_string()).await.unwrap();
+    let heard = Heard::all(second).await;
+    assert_eq!((heard.text(), format!("{heard:?}").contains("\"one\"")), ("two", false), "{heard:?}");
+    let mut results = Vec::new();
+    while results.is_empty() {
+        if let Message::Result(ResultMessage::Success { result, .. }) =
+            rest.next_message().await.unwrap().unwrap()
+        {
+            results.push(result);
+        }
+    }
+    assert_eq!(results, ["one"]);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use rethread_claude::{
 use rethread_testkit::{Home, Prompt as Script, Reply};
 use serde_json::{Value, json};
 
-use crate::kit::{Heard, ask, connect, home, options, own_home};
+use crate::kit::{Heard, ask, connect, connect_with_servers, home, options, own_home};
 
 /// Returns what the API was last asked that holds a text.
 fn asked(home: &Home, text: &str) -> Value {
@@ -119,7 +119,7 @@ async fn settings_directories_plugins_and_servers_are_taken_up() {
         .plugins([&plugin])
         .add_dirs([home.path().join("tmp")])
         .mcp_server("absent", McpServer::stdio("/no/such/program", ["--x"]));
-    let client = connect(options).await;
+    let client = connect_with_servers(options).await;
     let heard = ask(&client, Script::new("Hello").says("Hi.")).await;
     let (tools, _, commands) = offered(&heard);
     assert!(!tools.contains(&"Bash".into()), "settings given by the host count: {tools:?}");

@@ -3,11 +3,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rethread_claude::{HookEvent, HookInput, HookMatcher, HookOutput, PermissionMode};
-use rethread_testkit::Prompt as Script;
+use rethread_claude::{
+    ClaudeAgentOptionsBuilder, HookEvent, HookInput, HookMatcher, HookOutput, PermissionMode,
+    PermissionResult,
+};
+use rethread_testkit::{Home, Prompt as Script, Reply};
 use serde_json::json;
 
-use crate::kit::{ask, connect, home, options};
+use crate::kit::{ask, connect, home, options, own_home};
 
 fn runs(command: &str) -> Script {
     Script::new("Run it").calls("Bash", json!({ "command": command, "description": "d" })).says("over")
@@ -38,6 +41,68 @@ async fn hooks_are_called_at_their_events_for_the_tools_they_match() {
         seen,
         [("UserPromptSubmit", ""), ("PreToolUse", "Bash"), ("PostToolUse", "Bash"), ("Stop", "")]
     );
+}
+
+/// Takes note of every event of some.
+fn noting(home: &Home, events: &[HookEvent], seen: &Arc<Mutex<Vec<String>>>) -> ClaudeAgentOptionsBuilder {
+    let mut all = options(home).can_use_tool(async |_| PermissionResult::allow());
+    for event in events {
+        let seen = Arc::clone(seen);
+        all = all.hook(event.clone(), "", move |input: HookInput| {
+            seen.lock().unwrap().push(input.hook_event_name);
+            std::future::ready(HookOutput::proceed())
+        });
+    }
+    all
+}
+
+#[tokio::test]
+async fn hooks_are_called_for_failures_subagents_permissions_and_compaction() {
+    use HookEvent::*;
+    let Some(home) = own_home() else { return };
+    let is_new = home.program().is_at_least("2.1.300");
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let events = [PermissionRequest, PostToolUseFailure, SubagentStart, SubagentStop, PreCompact, Stop];
+    let newer = [PostToolBatch, PostCompact, PreModelSwitch, PostModelSwitch, StopFailure];
+    let never = [SessionEnd, Setup];
+    let all = [&events[..], if is_new { &newer } else { &[] }, &never].concat();
+    let mut client = connect(noting(&home, &all, &seen)).await;
+    let came = || seen.lock().unwrap().drain(..).collect::<Vec<_>>().join(" ");
+
+    let errand = Script::new("look").says("found").to_string();
+    let agent = json!({ "description": "d", "prompt": errand, "subagent_type": "general-purpose", "run_in_background": false });
+    let fails = json!({ "command": "touch made; false", "description": "d" });
+    ask(&client, Script::new("Do").calls("Bash", fails).calls("Agent", agent).says("over")).await;
+    let batch = if is_new { " PostToolBatch" } else { "" };
+    let expected =
+        format!("PermissionRequest PostToolUseFailure{batch} SubagentStart SubagentStop{batch} Stop");
+    assert_eq!(came(), expected);
+
+    ask(&client, "/compact").await;
+    let compacted = came();
+    assert!(compacted.starts_with("PreCompact"), "{compacted}");
+    assert_eq!(compacted.ends_with("PostCompact"), is_new, "{compacted}");
+    if is_new {
+        client.set_model(Some("claude-haiku-4-5")).await.unwrap();
+        ask(&client, Script::new("Fail").reply(Reply::status(400))).await;
+        assert_eq!(came(), "PreModelSwitch PostModelSwitch StopFailure");
+    }
+    client.close().await.unwrap();
+    assert_eq!(came(), "", "the end of a session is told to nobody");
+}
+
+/// A session that begins is not told to a host; one that goes on after it was compacted is.
+#[tokio::test]
+async fn a_session_that_begins_is_told_only_after_it_was_compacted() {
+    let Some(home) = own_home() else { return };
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let client = connect(noting(&home, &[HookEvent::SessionStart], &seen)).await;
+    ask(&client, Script::new("Hello").says("Hi.")).await;
+    assert!(seen.lock().unwrap().is_empty(), "{seen:?}");
+    ask(&client, "/compact").await;
+    if home.program().is_at_least("2.1.300") {
+        assert_eq!(*seen.lock().unwrap(), ["SessionStart"]);
+    }
 }
 
 #[tokio::test]

@@ -36,6 +36,18 @@ pub(crate) async fn connect(options: ClaudeAgentOptionsBuilder) -> ClaudeClient 
     client
 }
 
+/// Returns a client whose servers of tools have answered, or failed to: the CLI does not wait for them.
+pub(crate) async fn connect_with_servers(options: ClaudeAgentOptionsBuilder) -> ClaudeClient {
+    let client = connect(options).await;
+    for _ in 0..6000 {
+        if !client.mcp_status().await.unwrap().to_string().contains(r#""status":"pending""#) {
+            return client;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("a server neither answers nor fails");
+}
+
 /// What was said in answer to a prompt.
 #[derive(Debug)]
 pub(crate) struct Heard {

@@ -126,6 +126,18 @@ async fn a_hook_that_cannot_tell_which_tool_it_is_about_denies_it() {
     assert!(seen.lock().unwrap().is_empty(), "{seen:?}");
 }
 
+/// An event that was given by its name was one that nobody knows, and so a hook that failed before a tool let it run.
+#[tokio::test]
+async fn a_hook_that_fails_before_a_tool_denies_it_however_the_event_was_named() {
+    let named = HookEvent::Other("PreToolUse".into());
+    let options = ClaudeAgentOptions::builder().hook(named, "", async |_| panic!("as planned"));
+    let (_client, mut hand) = connect(options).await;
+    let input = json!({ "tool_name": "Write" });
+    let answer =
+        hand.asks(json!({ "subtype": "hook_callback", "callback_id": "hook_0", "input": input })).await;
+    assert_eq!(answer["response"]["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
+}
+
 /// A callback that blocks its thread, as no async function should, also blocked its own time limit, and what it decided in
 /// the end was still sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -31,7 +31,7 @@ impl ServerHandler for Odd {
             "hang" => std::future::pending().await,
             _ => {
                 let asked = context.peer.list_roots().await;
-                let told = asked.map_or_else(|error| error.to_string(), |_| "roots".to_owned());
+                let told = asked.map_or_else(|error| error.to_string(), |roots| format!("{roots:?}"));
                 Ok(CallToolResult::success(vec![ContentBlock::text(told)]).into())
             }
         }
@@ -72,9 +72,32 @@ async fn a_call_that_panics_or_hangs_is_answered_with_an_error() {
 
 /// A handler that asked its client something waited for ever: nobody heard it.
 #[tokio::test]
-async fn what_a_server_asks_of_its_client_is_refused() {
+async fn what_a_server_asks_is_passed_on_and_a_refusal_is_told_to_it() {
     let (_client, mut hand) = begin(Duration::from_secs(50)).await;
-    let answer = calls(&mut hand, 1, "ask").await;
-    let told = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
-    assert!(told.contains("this client answers no requests"), "{answer}");
+    let roots = json!({ "roots": [{ "uri": "file:///a" }] });
+    for (id, is_granted, told) in [(1, true, "file:///a"), (2, false, "not today")] {
+        let params = json!({ "name": "ask", "arguments": {} });
+        let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        let call = json!({ "subtype": "mcp_message", "server_name": "odd", "message": call });
+        hand.says(json!({ "type": "control_request", "request_id": "q", "request": call }).to_string()).await;
+        let asked = hand.hears().await;
+        let (request, message) = (&asked["request"], &asked["request"]["message"]);
+        assert_eq!(
+            (&request["subtype"], &request["server_name"], &message["method"]),
+            (&json!("mcp_message"), &json!("odd"), &json!("roots/list"))
+        );
+        if is_granted {
+            hand.grants(&asked).await;
+            let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": roots });
+            let answer = json!({ "subtype": "mcp_message", "server_name": "odd", "message": answer });
+            hand.says(json!({ "type": "control_request", "request_id": "a", "request": answer }).to_string())
+                .await;
+            assert_eq!(hand.hears().await["response"]["request_id"], "a");
+        } else {
+            hand.refuses(&asked, told).await;
+        }
+        let answer = hand.answer().await["response"]["mcp_response"].clone();
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(text.contains(told), "{answer}");
+    }
 }

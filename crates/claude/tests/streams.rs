@@ -57,6 +57,7 @@ async fn fill(client: &ClaudeClient) -> usize {
 #[tokio::test]
 async fn a_prompt_that_is_given_up_before_it_is_sent_holds_up_nobody() {
     let (client, mut hand) = connect(ClaudeAgentOptions::builder()).await;
+    names_prompts(&mut hand).await;
     let sent = fill(&client).await;
     assert!(once(client.send_message("given up")).await.is_none());
     for _ in 0..sent {
@@ -67,6 +68,30 @@ async fn a_prompt_that_is_given_up_before_it_is_sent_holds_up_nobody() {
     assert_eq!(prompt["message"]["content"], "speak");
     hand.ends(&prompt).await;
     assert!(matches!(rest(answer).await[..], [Ok(Message::Result(_))]));
+}
+
+/// A request waited without end to be sent to an agent that does not listen; only its answer had a limit.
+#[tokio::test]
+async fn a_request_that_cannot_be_sent_times_out_like_any_other() {
+    let limit = Duration::from_millis(50);
+    let (client, _hand) = connect(ClaudeAgentOptions::builder().control_timeout(limit)).await;
+    fill(&client).await;
+    let asked = soon(client.interrupt()).await;
+    assert!(matches!(asked, Err(Error::TimedOut { request: "interrupt", .. })), "{asked:?}");
+}
+
+/// Who was about to send something was told that the client is not connected, and not how the CLI had ended.
+#[tokio::test]
+async fn a_prompt_that_comes_too_late_is_told_how_the_agent_ended() {
+    let (client, hand) = connect(ClaudeAgentOptions::builder()).await;
+    fill(&client).await;
+    let late = async { (client.send_message("late").await.map(drop), client.send("late").await.map(drop)) };
+    let leaves = async {
+        tokio::task::yield_now().await;
+        hand.leaves();
+    };
+    let (late, ()) = soon(async { tokio::join!(late, leaves) }).await;
+    assert!(matches!(late, (Err(Error::Ended { .. }), Err(Error::Ended { .. }))), "{late:?}");
 }
 
 /// Tells when it is dropped.

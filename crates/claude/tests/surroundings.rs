@@ -1,18 +1,12 @@
 //! Options that change what the real CLI may use: tools, directories, skills, agents, servers.
 
-use std::fs;
-use std::sync::Arc;
-
-use axum::response::IntoResponse as _;
 use rethread_claude::transport::Ending;
 use rethread_claude::{
-    AgentDefinition, ClaudeAgentOptions, ClaudeAgentOptionsBuilder, ClaudeClient, Error, McpServer,
-    PermissionMode, ToolServer,
+    AgentDefinition, ClaudeAgentOptions, ClaudeAgentOptionsBuilder, ClaudeClient, Error, PermissionMode,
 };
 use rethread_testkit::{Home, Prompt as Script};
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
+use std::fs;
 
 use crate::kit::{Heard, ask, connect, home, options, own_home};
 
@@ -124,39 +118,4 @@ async fn only_the_skills_that_are_asked_for_are_offered() {
         return rethread_testkit::not_in_this_version("skills cannot be chosen");
     }
     assert_eq!(skills(&home, options(&home).skills(["first-skill".to_owned()])).await, ["first-skill"]);
-}
-
-#[tokio::test]
-async fn a_server_on_the_network_is_called_with_the_headers_it_was_given() {
-    let Some(home) = home() else { return };
-    let tools = || {
-        Ok(ToolServer::new("far").tool(
-            "ping",
-            "Answers",
-            async |_: std::collections::BTreeMap<String, Value>| Ok::<_, String>("pong from afar"),
-        ))
-    };
-    let service = StreamableHttpService::new(
-        tools,
-        Arc::<LocalSessionManager>::default(),
-        StreamableHttpServerConfig::default(),
-    );
-    let guarded = axum::Router::new().fallback_service(service).layer(axum::middleware::from_fn(
-        async |request: axum::extract::Request, next: axum::middleware::Next| {
-            let known = request.headers().get("x-key").is_some_and(|key| key == "known");
-            if known { next.run(request).await } else { axum::http::StatusCode::FORBIDDEN.into_response() }
-        },
-    ));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, guarded).await });
-    let with = |key: &str| McpServer::Http {
-        url: url.clone(),
-        headers: [("x-key".to_owned(), key.to_owned())].into(),
-    };
-    let asking = |key| options(home).mcp_server("far", with(key)).allowed_tools(["mcp__far"]);
-    let heard = run(asking("known"), "mcp__far__ping", json!({})).await;
-    assert!(heard.tool_results().contains("pong from afar"), "{heard:?}");
-    let heard = run(asking("unknown"), "mcp__far__ping", json!({})).await;
-    assert!(!heard.tool_results().contains("pong from afar"), "{heard:?}");
 }

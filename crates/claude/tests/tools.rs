@@ -7,7 +7,7 @@ use rethread_claude::{ClaudeAgentOptionsBuilder, McpServer, ToolOutput, ToolServ
 use rethread_testkit::Prompt as Script;
 use serde_json::{Value, json};
 
-use crate::kit::{Heard, ask, connect, home, options};
+use crate::kit::{Heard, ask, connect_with_servers, home, options};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Add {
@@ -40,7 +40,7 @@ async fn call(client: &rethread_claude::ClaudeClient, tool: &str, input: Value) 
 #[tokio::test]
 async fn a_function_of_the_hosts_is_a_tool_of_the_model() {
     let Some(home) = home() else { return };
-    let client = connect(offering(options(home))).await;
+    let client = connect_with_servers(offering(options(home))).await;
     let heard = call(&client, "add", json!({ "a": 17, "b": 25 })).await;
     assert!(heard.tool_results().contains("42"), "{heard:?}");
     let status = client.mcp_status().await.unwrap().to_string();
@@ -50,7 +50,7 @@ async fn a_function_of_the_hosts_is_a_tool_of_the_model() {
 #[tokio::test]
 async fn a_tool_that_fails_panics_or_hangs_is_an_error_to_the_model() {
     let Some(home) = home() else { return };
-    let client = connect(offering(options(home))).await;
+    let client = connect_with_servers(offering(options(home))).await;
     for (tool, input, told) in [
         ("add", json!({ "a": 1 }), "b"),
         ("fail", json!({}), "out of numbers"),
@@ -67,7 +67,7 @@ async fn a_tool_that_fails_panics_or_hangs_is_an_error_to_the_model() {
 #[tokio::test]
 async fn a_server_can_be_added_while_the_session_runs() {
     let Some(home) = home() else { return };
-    let client = connect(options(home).allowed_tools(["mcp__calculator"])).await;
+    let client = connect_with_servers(options(home).allowed_tools(["mcp__calculator"])).await;
     client.set_mcp_servers([("calculator", McpServer::from(calculator()))]).await.unwrap();
     let heard = call(&client, "add", json!({ "a": 1, "b": 2 })).await;
     assert!(heard.tool_results().contains('3'), "{heard:?}");

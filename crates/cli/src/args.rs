@@ -21,13 +21,17 @@ Example:
 #[derive(Debug, Parser)]
 #[command(name = "rethread", version, max_term_width = 110, after_help = EXAMPLE)]
 pub(crate) struct Args {
-    /// The store to use: a path, file:PATH, sqlite:FILE, memory: or off:
+    /// The store to use: a path, file:PATH, sqlite:FILE, postgres://USER@HOST/DATABASE, memory: or off:
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
 
     /// Claude Code's own folder, instead of $CLAUDE_CONFIG_DIR or ~/.claude
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) claude_dir: Option<PathBuf>,
+
+    /// Take secrets out of whatever this command stores; $RETHREAD_REDACT=1 does so for all of them
+    #[arg(long, global = true)]
+    pub(crate) redact: bool,
 
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -60,7 +64,9 @@ pub(crate) enum Verb {
     Rename(Rename),
     Tag(Tag),
     Doctor(Doctor),
+    Scan(Scan),
     Serve(Serve),
+    Ui(ServeUi),
     Open(Open),
     Status(Status),
     Stop(Stop),
@@ -517,6 +523,16 @@ pub(crate) struct Doctor {
     pub(crate) json: bool,
 }
 
+/// Look for secrets in sessions: keys, tokens, passwords. Nothing is changed, and no secret is printed
+#[derive(Debug, Arguments)]
+pub(crate) struct Scan {
+    /// The session; all of them, of both homes, if none is given
+    pub(crate) id: Option<NamedSession>,
+    /// Print each secret's kind and place as JSON, one object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Run the keeper: every session in one place, for browsers and scripts on this machine
 ///
 /// Settings also come from $XDG_CONFIG_HOME/rethread/config.toml, table `[serve]`, by the names of these flags; flags win.
@@ -552,6 +568,36 @@ pub(crate) struct Serve {
     /// Also write how long requests, turns and captures took, to `traces.jsonl` beside the log
     #[arg(long)]
     pub(crate) traces: bool,
+}
+
+/// Serve the page here, for a keeper that may be on another machine
+///
+/// A keeper listens on its own machine only. `ssh -L 7717:localhost:7717 HOST` brings it here; then
+/// `rethread ui --keeper http://localhost:7717 --token-file F`, with a copy of its `keeper/token` as F, serves its page with
+/// logins of its own. The browser never sees the token.
+#[derive(Debug, Arguments)]
+pub(crate) struct ServeUi {
+    /// The keeper's address, such as http://localhost:7717
+    #[arg(long, value_name = "URL")]
+    pub(crate) keeper: String,
+    /// The file with that keeper's token; $RETHREAD_HOME/keeper/token if not given
+    #[arg(long, value_name = "F")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Where to listen, 127.0.0.1:7718 if not given; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<std::net::SocketAddr>,
+    /// Show only sessions of this directory of the keeper's machine, and what is beneath it; may be given more than once
+    #[arg(long = "allowed-root", value_name = "DIR")]
+    pub(crate) allowed_roots: Vec<PathBuf>,
+    /// Another name by which this page may be called, such as a proxy's; may be given more than once
+    #[arg(long = "allow-host", value_name = "NAME")]
+    pub(crate) allow_hosts: Vec<String>,
+    /// Print no address that logs a browser in
+    #[arg(long)]
+    pub(crate) no_open: bool,
+    /// How much is written to the log: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub(crate) log: String,
 }
 
 /// Print an address that logs a browser in, once

@@ -1,9 +1,10 @@
 //! What every command that needs a store works with.
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 use std::time::Duration;
 
-use rethread_store::{Error, Event, Options, Result, SessionId, Store};
+use rethread_store::{Error, Event, Options, Redactor, Result, SessionId, Store};
 
 use crate::failure::{Done, Failure, in_one_line};
 use crate::native::Native;
@@ -28,8 +29,9 @@ pub(crate) struct Context {
 
 impl Context {
     /// Opens a store. Nothing is read or made yet.
-    pub(crate) fn open(place: Place, native: Native) -> Result<Self, Failure> {
-        let options = Options { close_within: CLOSE_WITHIN, ..Options::default() };
+    pub(crate) fn open(place: Place, native: Native, redact: bool) -> Result<Self, Failure> {
+        let redactor = redact.then(|| Arc::new(Redactor::new()));
+        let options = Options { close_within: CLOSE_WITHIN, redactor, ..Options::default() };
         let store = Store::on(place.backend()?, options);
         let events = store.events();
         Ok(Self { store, native, place, events, patience: OnceCell::new(), short: OnceCell::new() })

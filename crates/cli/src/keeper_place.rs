@@ -54,16 +54,35 @@ pub(crate) fn explain(error: &Error) -> Failure {
         Error::AddressTaken(_) => {
             Some("`rethread status` shows a keeper that runs; `--listen 127.0.0.1:0` picks a free port".into())
         }
+        Error::RunsAlready { what: "page", pid } => {
+            Some(format!("`kill {pid}` ends it; with another RETHREAD_HOME both can run"))
+        }
         Error::RunsAlready { .. } => Some("`rethread open` logs a browser in, `rethread stop` ends it".into()),
         Error::NotLoopback(_) => {
             Some("listen on 127.0.0.1, let a proxy with TLS or an ssh tunnel lead there, and allow its name with --allow-host".into())
         }
         Error::NoSuchRoot(_) => Some("name a directory that is there".into()),
+        Error::BadKeeperUrl { .. } => Some(
+            "`ssh -L 7717:localhost:7717 HOST` brings a keeper here, as `--keeper http://localhost:7717`".into(),
+        ),
+        Error::NoToken { .. } => {
+            Some("copy `keeper/token` from that keeper's RETHREAD_HOME here, and name it with --token-file".into())
+        }
+        Error::WrongToken { .. } => {
+            Some("`--token-file F` names a copy of `keeper/token` from that keeper's RETHREAD_HOME".into())
+        }
+        Error::Unreachable { .. } => Some(
+            "`rethread serve` starts one there; `ssh -L 7717:localhost:7717 HOST` brings one of another machine here".into(),
+        ),
+        Error::NotAKeeper { .. } => Some("`rethread status` on the keeper's machine prints its address".into()),
+        Error::OtherVersion { .. } => Some("install the same version of rethread on both sides".into()),
         Error::Refused(problem) => problem.hint.as_deref().map(str::to_owned),
         _ => None,
     };
     match error {
-        Error::NotLoopback(_) | Error::NoSuchRoot(_) => Failure::Wrongly { message, hint },
+        Error::NotLoopback(_) | Error::NoSuchRoot(_) | Error::BadKeeperUrl { .. } => {
+            Failure::Wrongly { message, hint }
+        }
         _ => Failure::Failed { message, hint },
     }
 }

@@ -5,6 +5,7 @@ mod args;
 mod commands;
 mod context;
 mod conversation;
+mod daemon;
 mod demo;
 mod failure;
 mod files;
@@ -27,7 +28,7 @@ use crate::args::{Args, Verb};
 use crate::commands::{
     Append, Archive, Attention, Checkpoint, Checkpoints, Completions, Delete, Diff, Doctor, Du, Export, Fork,
     Gc, Import, Interrupt, List, Logs, Materialize, New, Open, Purge, Rename, Repair, Restore, Resume,
-    Rewind, Send, Serve, Service, Show, Status, Stop, Tag, Tail, Tour, Verify, Watch,
+    Rewind, Scan, Send, Serve, ServeUi, Service, Show, Status, Stop, Tag, Tail, Tour, Verify, Watch,
 };
 use crate::context::Context;
 use crate::failure::{Done, Failure};
@@ -63,9 +64,14 @@ fn run(args: Args, ui: &mut Ui) -> Result<Done, Failure> {
             return Err(Failure::wrongly("the tour has a store of its own", "`rethread tour`"));
         }
         Verb::Tour(typed) => return Tour::from(typed).run(ui),
+        Verb::Ui(_) if args.store.is_some() => {
+            return Err(Failure::wrongly("the page has no store: its keeper has one", "leave out --store"));
+        }
+        Verb::Ui(typed) => return ServeUi::from(typed).run(ui),
         verb => verb,
     };
-    let context = Context::open(Place::find(args.store)?, Native::find(args.claude_dir))?;
+    let redact = args.redact || std::env::var_os("RETHREAD_REDACT").is_some_and(|set| set == "1");
+    let context = Context::open(Place::find(args.store)?, Native::find(args.claude_dir), redact)?;
     let done = dispatch(verb, &context, ui);
     context.finish(done, ui)
 }
@@ -97,6 +103,7 @@ fn dispatch(verb: Verb, context: &Context, ui: &mut Ui) -> Result<Done, Failure>
         Verb::Rename(typed) => Rename::from(typed).run(context, ui),
         Verb::Tag(typed) => Tag::from(typed).run(context, ui),
         Verb::Doctor(typed) => Doctor::from(typed).run(context, ui),
+        Verb::Scan(typed) => Scan::from(typed).run(context, ui),
         Verb::Serve(typed) => Serve::from(typed).run(context, ui),
         Verb::Open(typed) => Open::from(typed).run(context, ui),
         Verb::Status(typed) => Status::from(typed).run(context, ui),
@@ -107,6 +114,8 @@ fn dispatch(verb: Verb, context: &Context, ui: &mut Ui) -> Result<Done, Failure>
         Verb::Watch(typed) => Watch::from(typed).run(context, ui),
         Verb::Attention(typed) => Attention::from(typed).run(context, ui),
         Verb::Service(typed) => Service::from(typed).run(context, ui),
-        Verb::Tour(_) | Verb::Completions(_) => unreachable!("these need no store and were run before"),
+        Verb::Tour(_) | Verb::Completions(_) | Verb::Ui(_) => {
+            unreachable!("these need no store and were run before")
+        }
     }
 }

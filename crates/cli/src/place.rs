@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rethread_postgres::{PostgresBackend, Settings};
 use rethread_sqlite::SqliteBackend;
 use rethread_store::backend::Backend;
 use rethread_store::{FileBackend, Schemes};
@@ -14,7 +15,7 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     at: At,
-    /// What was typed after `--store`: a hint must name the same store.
+    /// What was typed after `--store`, without a password: a hint must name the same store.
     typed: Option<String>,
 }
 
@@ -23,6 +24,8 @@ enum At {
     Folder(PathBuf),
     /// One SQLite file.
     File(PathBuf),
+    /// A PostgreSQL database.
+    Database(Box<Settings>),
     Url(String),
 }
 
@@ -37,7 +40,7 @@ impl Place {
         if let At::Folder(path) | At::File(path) = &at {
             refuse_claudes_own(path)?;
         }
-        Ok(Self { at, typed })
+        Ok(Self { at, typed: typed.map(|url| without_password(&url)) })
     }
 
     /// Opens the store's backend. Nothing is read or made yet.
@@ -45,6 +48,7 @@ impl Place {
         match &self.at {
             At::Folder(folder) => Ok(Arc::new(FileBackend::new(folder))),
             At::File(file) => Ok(Arc::new(SqliteBackend::new(file))),
+            At::Database(settings) => Ok(Arc::new(PostgresBackend::new(settings.as_ref().clone())?)),
             At::Url(url) => Schemes::default().open(url).map_err(|_| unknown(url)),
         }
     }
@@ -53,7 +57,7 @@ impl Place {
     pub(crate) fn folder(&self) -> Option<&Path> {
         match &self.at {
             At::Folder(folder) => Some(folder),
-            At::File(_) | At::Url(_) => None,
+            At::File(_) | At::Database(_) | At::Url(_) => None,
         }
     }
 
@@ -81,6 +85,7 @@ fn parse(url: &str) -> Result<At, Failure> {
         "sqlite" => {
             Err(Failure::wrongly("sqlite: names no file", "`--store sqlite:/srv/sessions.db` names one"))
         }
+        "postgres" | "postgresql" => database(url),
         _ if Schemes::default().names().any(|known| known == scheme) => match rest {
             "" => Ok(At::Url(url.into())),
             _ => Err(Failure::wrongly(
@@ -92,14 +97,44 @@ fn parse(url: &str) -> Result<At, Failure> {
     }
 }
 
+/// Takes the URL of a database. Its password may come from where other clients of PostgreSQL have theirs.
+fn database(url: &str) -> Result<At, Failure> {
+    let hint =
+        "`--store postgres://USER@HOST/DATABASE` names one; $PGPASSWORD or ~/.pgpass hold the password";
+    let mut settings = Settings::parse(url).map_err(|error| Failure::wrongly(error.to_string(), hint))?;
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    settings.password = set("PGPASSWORD").and_then(|password| password.into_string().ok());
+    let usual = || set("HOME").map(|home| Path::new(&home).join(".pgpass"));
+    settings.passfile =
+        settings.passfile.take().or_else(|| set("PGPASSFILE").map(PathBuf::from)).or_else(usual);
+    Ok(At::Database(Box::new(settings)))
+}
+
+/// Returns a URL as it may be shown.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    // A password may hold a question mark.
+    let (who, rest) = rest.rsplit_once('@').map_or((None, rest), |(who, rest)| (who.split(':').next(), rest));
+    let (host, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    let shown = who.map_or(format!("{scheme}://{host}"), |who| format!("{scheme}://{who}@{host}"));
+    let open = parameters.split('&').filter(|parameter| !parameter.starts_with("password="));
+    match open.collect::<Vec<_>>().join("&") {
+        none if none.is_empty() => shown,
+        parameters => format!("{shown}?{parameters}"),
+    }
+}
+
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
 fn unknown(url: &str) -> Failure {
-    let known = "file:PATH, memory:, off:, sqlite:FILE";
-    Failure::wrongly(format!("unknown store {url:?}"), format!("a store is a path or one of {known}"))
+    let known = "file:PATH, memory:, off:, postgres://USER@HOST/DATABASE, sqlite:FILE";
+    Failure::wrongly(
+        format!("unknown store {:?}", without_password(url)),
+        format!("a store is a path or one of {known}"),
+    )
 }
 
 /// Returns the folder for a person's sessions, whatever store was typed.
@@ -162,6 +197,21 @@ mod tests {
             Some("/home/ada/.local/share/rethread".into())
         );
         assert_eq!(folder_of(&[]), None);
+    }
+
+    #[test]
+    fn what_is_shown_of_a_url_holds_no_password() {
+        for (url, shown) in [
+            (
+                "postgres://ada:se?cret@db:5433/x?sslmode=require&password=p",
+                "postgres://ada@db:5433/x?sslmode=require",
+            ),
+            ("postgres://ada:secret@db/x?password=p", "postgres://ada@db/x"),
+            ("postgres:///x?host=/run/pg", "postgres:///x?host=/run/pg"),
+            ("sqlite:a:b@c.db", "sqlite:a:b@c.db"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
     }
 
     #[test]

@@ -9,9 +9,13 @@ use crate::kit::{Home, Said};
 /// A home with a session that works in the folder `work`.
 fn home() -> Home {
     let home = Home::new();
+    begin(&home);
+    home
+}
+
+fn begin(home: &Home) {
     fs::create_dir(home.path().join("work")).unwrap();
     home.answer(&["new", "--id", "s", "--cwd", "work"]);
-    home
 }
 
 fn write(home: &Home, path: &str, content: &str) {
@@ -22,18 +26,16 @@ fn read(home: &Home, path: &str) -> Option<String> {
     fs::read_to_string(home.path().join("work").join(path)).ok()
 }
 
-/// The same, with its sessions in a database.
-fn home_in_a_database() -> Home {
-    let mut home = Home::new();
-    home.set([("RETHREAD_STORE", "sqlite:sessions.db")]);
-    fs::create_dir(home.path().join("work")).unwrap();
-    home.answer(&["new", "--id", "s", "--cwd", "work"]);
-    home
+/// The same, with its sessions in files and in databases.
+fn homes() -> Vec<Home> {
+    let homes = Home::of_every_kind();
+    homes.iter().for_each(begin);
+    homes
 }
 
 #[test]
 fn files_go_back_to_a_message_and_forward_again() {
-    [home(), home_in_a_database()].into_iter().for_each(back_and_forward);
+    homes().into_iter().for_each(back_and_forward);
 }
 
 fn back_and_forward(home: Home) {
@@ -65,7 +67,7 @@ fn back_and_forward(home: Home) {
 
 #[test]
 fn what_a_shell_command_did_goes_back_and_a_persons_edit_does_not() {
-    [home(), home_in_a_database()].into_iter().for_each(shell_and_person);
+    homes().into_iter().for_each(shell_and_person);
 }
 
 fn shell_and_person(home: Home) {

@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use rethread_testkit::Postgres;
 use tempfile::TempDir;
 
 /// A person's home with a store in it.
@@ -34,6 +35,19 @@ impl Home {
     pub(crate) fn in_memory() -> Self {
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         Self::within(folder)
+    }
+
+    /// Homes whose sessions are in files, in SQLite and, where it is installed, in PostgreSQL.
+    pub(crate) fn of_every_kind() -> Vec<Self> {
+        let (files, mut sqlite) = (Self::new(), Self::new());
+        sqlite.set([("RETHREAD_STORE", "sqlite:sessions.db")]);
+        let Some(server) = Postgres::shared() else {
+            cannot("PostgreSQL is not installed: apt-get install postgresql");
+            return vec![files, sqlite];
+        };
+        let mut postgres = Self::new();
+        postgres.set([("RETHREAD_STORE", &server.fresh())]);
+        vec![files, sqlite, postgres]
     }
 
     fn within(folder: TempDir) -> Self {

@@ -1,6 +1,9 @@
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
-use crate::kit::{Home, Said};
+use rethread_testkit::Postgres;
+
+use crate::kit::{Home, Said, cannot};
 
 #[test]
 fn a_store_is_a_path_or_a_url() {
@@ -24,7 +27,8 @@ fn a_hint_names_the_same_store() {
 #[test]
 fn an_unknown_scheme_is_answered_with_the_known_ones() {
     let home = Home::new();
-    let hint = "a store is a path or one of file:PATH, memory:, off:, sqlite:FILE";
+    let hint =
+        "a store is a path or one of file:PATH, memory:, off:, postgres://USER@HOST/DATABASE, sqlite:FILE";
     for url in ["gopher://hole", "sqllite:x", ""] {
         let expected = Said::error(2, &format!("unknown store {url:?}"), hint);
         assert_eq!(home.run(&["--store", url, "list"]), expected, "{url}");
@@ -69,4 +73,48 @@ fn a_memory_store_lives_as_long_as_the_command() {
     assert_eq!(home.answer(&["--store", "memory:", "new", "--id", "s"]), "s\n");
     assert_eq!(home.run(&["--store", "memory:", "show", "s"]).code, 1);
     assert!(!home.store().try_exists().unwrap());
+}
+
+#[test]
+fn a_password_is_never_shown() {
+    let home = Home::new();
+    // Nobody listens there; the scheme is unknown; the parameter is.
+    for url in [
+        "postgres://ada:se-cret@127.0.0.1:1/x",
+        "postgres://ada@127.0.0.1:1/x?password=se-cret",
+        "pastgres://ada:se-cret@127.0.0.1:1/x",
+        "postgres://ada:se-cret@127.0.0.1:1/x?sslmode=perhaps",
+    ] {
+        for words in [&["list"][..], &["new"], &["show", "s"]] {
+            let said = home.run(&[&["--store", url], words].concat());
+            assert!(said.code > 0 && !said.out.contains("cret") && !said.err.contains("cret"), "{said:?}");
+        }
+    }
+    let said = home.run(&["--store", "postgres://ada:se-cret@127.0.0.1:1/x", "new"]);
+    assert!(
+        said.err.contains("postgres://ada@127.0.0.1:1/x") && said.err.contains("refused"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn a_password_may_come_from_the_url_the_environment_or_a_file() {
+    let hba = "local all rethread trust\nlocal all all scram-sha-256\n";
+    let Some(server) = Postgres::start(&[], &[("pg_hba.conf", hba)]) else {
+        return cannot("PostgreSQL is not installed: apt-get install postgresql");
+    };
+    server.sql("postgres", "CREATE ROLE ada LOGIN SUPERUSER PASSWORD 'right'");
+    let mut home = Home::new();
+    let file = home.path().join(".pgpass");
+    fs::write(&file, "localhost:*:*:ada:right\n").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let url = server.url("postgres").replace("rethread@", "ada@");
+    let code = |home: &Home, url: &str| home.run(&["--store", url, "doctor"]).code;
+    assert_eq!(code(&home, &url), 0, "from the file");
+    home.set([("PGPASSWORD", "wrong")]);
+    assert_eq!(code(&home, &url), 1);
+    assert_eq!(code(&home, &url.replace("ada@", "ada:right@")), 0, "the URL comes first");
+    home.set([("PGPASSWORD", "right"), ("PGPASSFILE", "/nowhere")]);
+    assert_eq!(code(&home, &url), 0, "from the environment");
 }

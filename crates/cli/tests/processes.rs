@@ -32,16 +32,9 @@ fn stored(home: &Home) -> HashMap<usize, Vec<usize>> {
     order
 }
 
-/// A home whose sessions are in files, and one where they are in a database.
-fn homes() -> [Home; 2] {
-    let (files, mut database) = (Home::new(), Home::new());
-    database.set([("RETHREAD_STORE", "sqlite:sessions.db")]);
-    [files, database]
-}
-
 #[test]
 fn eight_processes_append_to_one_session_at_once() {
-    homes().iter().for_each(eight_append);
+    Home::of_every_kind().iter().for_each(eight_append);
 }
 
 fn eight_append(home: &Home) {
@@ -63,7 +56,7 @@ fn eight_append(home: &Home) {
 
 #[test]
 fn processes_that_are_killed_among_others_lose_nothing_that_was_acknowledged() {
-    homes().iter().for_each(some_are_killed);
+    Home::of_every_kind().iter().for_each(some_are_killed);
 }
 
 fn some_are_killed(home: &Home) {

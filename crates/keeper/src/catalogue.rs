@@ -90,7 +90,7 @@ impl Known {
 pub(crate) enum News {
     Created(Arc<SessionCard>),
     Updated(Arc<SessionCard>),
-    Removed(Key),
+    Removed(Arc<SessionCard>),
 }
 
 /// All of them.
@@ -173,7 +173,7 @@ impl Catalogue {
         if let Some(parent) = parent.and_then(|parent| self.sessions.get(&parent)).cloned() {
             self.set(parent.without_fork(&key.id));
         }
-        Some(News::Removed(key.clone()))
+        Some(News::Removed(known.card))
     }
 
     /// Replaces all sessions of a home.
@@ -229,7 +229,7 @@ mod tests {
         };
         assert_eq!(ids(&catalogue), ["a", "b"]);
         let news = catalogue.replace(Home::Stored, vec![card("b", 2)]);
-        assert_eq!(news, [News::Removed(Key { home: Home::Stored, id: "a".into() })]);
+        assert!(matches!(&news[..], [News::Removed(card)] if card.session_id == "a"), "{news:?}");
         assert_eq!(ids(&catalogue), ["b"]);
     }
 

@@ -24,7 +24,8 @@ const LOGINS: usize = 256;
 /// What is known of who may come in. Secrets themselves are only in the token's file.
 #[derive(Debug)]
 pub(crate) struct Credentials {
-    token: String,
+    /// What scripts show; where there is none, only pages come in.
+    token: Option<String>,
     place: PathBuf,
     state: Mutex<State>,
 }
@@ -45,14 +46,20 @@ impl Credentials {
         // Written in any case, so that its mode is right.
         private_file::replace(&path, token.as_bytes()).map_err(Error::io("write", &path))?;
         let place = home.join("logins.json");
-        let logins = fs::read(&place).ok().and_then(|logins| serde_json::from_slice(&logins).ok());
-        let state = State { codes: HashMap::new(), logins: logins.unwrap_or_default() };
-        Ok(Self { token, place, state: Mutex::new(state) })
+        let state = State { codes: HashMap::new(), logins: logins(&place) };
+        Ok(Self { token: Some(token), place, state: Mutex::new(state) })
+    }
+
+    /// Remembers logins, and has no token: whoever comes in is a page that was let in.
+    pub(crate) fn of_pages(home: &Path) -> Self {
+        let place = home.join("logins.json");
+        let state = State { codes: HashMap::new(), logins: logins(&place) };
+        Self { token: None, place, state: Mutex::new(state) }
     }
 
     /// Returns whether this is the token. Takes as long for any text of the same length.
     pub(crate) fn is_token(&self, text: &str) -> bool {
-        bool::from(text.as_bytes().ct_eq(self.token.as_bytes()))
+        self.token.as_ref().is_some_and(|token| bool::from(text.as_bytes().ct_eq(token.as_bytes())))
     }
 
     /// Returns whether a cookie is one that was given out.
@@ -116,6 +123,11 @@ impl Credentials {
     }
 }
 
+/// Reads the logins that were kept. Those that cannot be read are over.
+fn logins(place: &Path) -> HashMap<String, Timestamp> {
+    fs::read(place).ok().and_then(|logins| serde_json::from_slice(&logins).ok()).unwrap_or_default()
+}
+
 /// Returns 256 random bits.
 pub(crate) fn secret() -> String {
     let mut bytes = [0; 32];
@@ -153,7 +165,7 @@ mod tests {
         let first = Credentials::open(home.path()).unwrap();
         let cookie = first.exchange(&first.code()).unwrap();
         let second = Credentials::open(home.path()).unwrap();
-        assert!(second.is_login(&cookie) && second.is_token(&first.token));
+        assert!(second.is_login(&cookie) && second.is_token(first.token.as_deref().unwrap()));
         assert!(second.forget(&cookie) && !second.is_login(&cookie));
         let kept = fs::read_to_string(home.path().join("logins.json")).unwrap();
         assert!(!kept.contains(&cookie));

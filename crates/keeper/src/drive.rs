@@ -8,6 +8,7 @@ mod partial;
 mod process;
 mod taken;
 mod turn;
+mod turns;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

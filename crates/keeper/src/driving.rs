@@ -12,11 +12,10 @@ use crate::card::{Home, SessionCard, SessionHealth, SessionState};
 use crate::catalogue::{Key, Known};
 use crate::drive::{Begin, Driver, Ending};
 use crate::frame::Frame;
-use crate::hub::Wake;
 use crate::item::MessageItem;
 use crate::keeper::{Keeper, over};
-use crate::merge::Arrival;
 use crate::problem::Problem;
+use crate::scope::Scope;
 use crate::topic::Interest;
 
 /// How often idle agents are looked for.
@@ -24,30 +23,18 @@ const ROUND: Duration = Duration::from_secs(10);
 const MISSING: &str = "Claude Code is not installed: `npm install -g @anthropic-ai/claude-code` installs it";
 
 impl Keeper {
-    /// Tells of a message that is on disk.
-    pub(crate) fn line(&self, session: &str, item: MessageItem, wake: Wake) {
-        match self.drivers.get(session).filter(|_| item.agent_id.is_none()) {
-            Some(driver) => {
-                driver.take(self, Arrival::Disk(item), Wake::Soon);
-                if wake == Wake::Now {
-                    self.hub.wake();
-                }
-            }
-            None => self.hub.publish_with(wake, session, "message.upsert", item.small()),
-        }
-    }
-
     /// Returns what only the stream knows of a session so far.
-    pub(crate) fn provisional(&self, session: &str) -> Vec<MessageItem> {
+    pub(crate) fn provisional(&self, session: &str) -> Vec<MessageItem<'static>> {
         self.drivers.get(session).map(|driver| driver.provisional()).unwrap_or_default()
     }
 
     /// Returns messages that are just being said, for somebody who has missed their beginning.
-    pub(crate) fn partials(&self, interest: &Interest) -> Vec<Frame> {
+    pub(crate) fn partials(&self, interest: &Interest, scope: &Scope) -> Vec<Frame> {
         let partials = self.drivers.list().into_iter().filter_map(|driver| {
-            let session = driver.begin().session;
+            let Begin { session, cwd, .. } = driver.begin();
             let topic = format!("session:{session}");
-            let partial = driver.partial().filter(|_| interest.has(&topic))?;
+            let is_for = interest.has(&topic) && scope.admits(cwd.to_str());
+            let partial = driver.partial().filter(|_| is_for)?;
             Some(self.hub.word("message.partial", json!({ "topic": topic, "data": partial })))
         });
         partials.collect()
@@ -106,7 +93,7 @@ impl Keeper {
         };
         let Some(native) = self.native.as_ref().filter(|_| is_empty() == Some(true)) else { return false };
         let deleted = native.folder.delete(session, &self.settings.trash);
-        self.audit.write("put-away-empty", "keeper", json!({ "session": session }));
+        self.door.audit.write("put-away-empty", "keeper", json!({ "session": session }));
         deleted
             .inspect_err(|error| tracing::warn!(%error, session, "an empty transcript is in the way"))
             .is_ok()

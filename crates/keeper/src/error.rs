@@ -16,9 +16,11 @@ pub enum Error {
     #[error("{0} is taken")]
     AddressTaken(SocketAddr),
 
-    /// Another keeper runs on this home.
-    #[error("a keeper runs already, as process {pid}")]
+    /// Another one runs on this home.
+    #[error("a {what} runs already, as process {pid}")]
     RunsAlready {
+        /// What runs.
+        what: &'static str,
         /// The process.
         pid: u32,
     },
@@ -42,6 +44,56 @@ pub enum Error {
     /// The keeper said something that is no answer.
     #[error("the keeper's answer makes no sense")]
     BadAnswer,
+
+    /// That is no address of a keeper which a token may be sent to.
+    #[error("{url} is no address of a keeper: {why}")]
+    BadKeeperUrl {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+
+    /// There is no token to come in with.
+    #[error("cannot read the keeper's token {}", path.display())]
+    NoToken {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why.
+        source: Arc<io::Error>,
+    },
+
+    /// Nobody answers at a keeper's address.
+    #[error("no keeper answers at {url}")]
+    Unreachable {
+        /// The address.
+        url: String,
+    },
+
+    /// Somebody answers there who is no keeper.
+    #[error("what answers at {url} is no keeper")]
+    NotAKeeper {
+        /// The address.
+        url: String,
+    },
+
+    /// The keeper does not know the token.
+    #[error("the keeper at {url} does not know the token in {}", path.display())]
+    WrongToken {
+        /// The keeper's address.
+        url: String,
+        /// Where the token is from.
+        path: PathBuf,
+    },
+
+    /// The keeper speaks another version of the API.
+    #[error("the keeper at {url} speaks {theirs} of the API, and this program speaks version {}", crate::API)]
+    OtherVersion {
+        /// The keeper's address.
+        url: String,
+        /// What it speaks: `version 2`, or `another version` if it does not say.
+        theirs: String,
+    },
 
     /// The store refused.
     #[error(transparent)]

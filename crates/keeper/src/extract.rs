@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::card::Home;
 use crate::gate::Caller;
 use crate::problem::Problem;
+use crate::scope::Scope;
 
 /// The body, as JSON.
 pub(crate) struct Body<T>(pub(crate) T);
@@ -47,14 +48,16 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
 }
 
 /// A session as a path names it: an id, or `native:ID`, or `stored:ID`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct SessionName {
     pub(crate) home: Option<Home>,
     pub(crate) id: String,
+    /// What whoever named it is to see: the session is not there for them if it is not in it.
+    pub(crate) scope: Scope,
 }
 
 impl SessionName {
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str, scope: Scope) -> Option<Self> {
         let (home, id) = match text.split_once(':') {
             Some(("native", id)) => (Some(Home::Native), id),
             Some(("stored", id)) => (Some(Home::Stored), id),
@@ -63,7 +66,7 @@ impl SessionName {
         };
         // The store's rule; a native id is a UUID, which obeys it.
         id.parse::<rethread_store::SessionId>().ok()?;
-        Some(Self { home, id: id.to_owned() })
+        Some(Self { home, id: id.to_owned(), scope })
     }
 }
 
@@ -71,9 +74,10 @@ impl<S: Send + Sync> FromRequestParts<S> for SessionName {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let scope = Scope::from_request_parts(parts, state).await?;
         let names = Path::<Vec<(String, String)>>::from_request_parts(parts, state).await;
         let id = names.ok().and_then(|Path(names)| names.into_iter().find(|(name, _)| name == "id"));
-        id.and_then(|(_, id)| Self::parse(&id)).ok_or_else(|| Problem::not_found("session"))
+        id.and_then(|(_, id)| Self::parse(&id, scope)).ok_or_else(|| Problem::not_found("session"))
     }
 }
 

@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rethread_transcripts::{Change, Event, From, Means, Watch};
+use rethread_transcripts::{From, Happening, Line, Means, News, Watch};
 use tokio::sync::Notify;
 
 use crate::card::Home;
 use crate::catalogue::Key;
 use crate::counting::Counting;
 use crate::error::Result;
-use crate::hub::Wake;
-use crate::item::MessageItem;
 use crate::keeper::Keeper;
+use crate::run::Run;
 
 /// How long lists wait for more of the same.
 const SOON: Duration = Duration::from_millis(150);
@@ -53,8 +52,8 @@ impl Follower {
         let dirty: Arc<Dirty> = Arc::default();
         // Watched first and listed afterwards, so that nothing happens unseen in between.
         let (own, noted) = (Arc::clone(keeper), Arc::clone(&dirty));
-        let mut lines = Lines { keeper: own, dirty: noted, refused: HashMap::new(), trusted: HashSet::new() };
-        let watch = Watch::all(&native.folder, From::Now, Means::Best, move |change| lines.take(change))?;
+        let mut lines = Lines::new(own, noted);
+        let watch = Watch::all_read(&native.folder, From::Now, Means::Best, move |news| lines.take(news))?;
         keeper.list_native()?;
         let tasks = vec![
             tokio::spawn(refresh(Arc::clone(keeper), dirty)),
@@ -72,50 +71,70 @@ struct Lines {
     refused: HashMap<PathBuf, Instant>,
     /// Files that are what they seem: no links. A file that is replaced is looked at again.
     trusted: HashSet<PathBuf>,
+    /// The lines of one file that come at once; none if they may not be shown.
+    run: Option<(PathBuf, Option<Run>)>,
 }
 
 impl Lines {
-    fn take(&mut self, change: Change) {
-        let Change { path, event, more } = change;
-        let Some((session, agent)) = owner(&path) else { return };
-        let transcript = if agent.is_some() { transcript_of(&path) } else { Some(path.clone()) };
-        let Some(transcript) = transcript else { return };
-        if !matches!(event, Event::Added { .. }) {
-            self.trusted.remove(&path);
-        }
+    fn new(keeper: Arc<Keeper>, dirty: Arc<Dirty>) -> Self {
+        Self { keeper, dirty, refused: HashMap::new(), trusted: HashSet::new(), run: None }
+    }
+
+    fn take(&mut self, news: News<'_>) {
+        let News { path, event, more } = news;
         match event {
-            // A notice may be late: what is there again, or was put back, is not gone.
-            Event::Removed if self.keeper.open_native(&path).is_ok() => self.soon(transcript),
-            Event::Removed if agent.is_none() => {
-                // One that is being driven will be there again.
-                if let Some(driver) = self.keeper.drivers.get(&session).filter(|driver| driver.is_busy()) {
-                    return self.keeper.add_pending(&driver.begin());
-                }
-                let key = Key { home: Home::Native, id: session };
-                let news = self.keeper.catalogue_mut().remove(&key);
-                self.keeper.tell(news);
-            }
-            Event::Removed => {}
-            Event::Restarted => self.soon(transcript),
-            Event::Added { span, raw } => {
-                if !self.is_trusted(&path) || !self.is_shown(&transcript) {
-                    return;
-                }
-                let wake = if more { Wake::Soon } else { Wake::Now };
-                match MessageItem::of_line(&raw, span) {
-                    Some(mut item) => {
-                        item.agent_id = agent.or(item.agent_id);
-                        self.keeper.line(&session, item, wake);
-                    }
-                    // The ones before it wait to be heard of.
-                    None if !more => self.keeper.hub.wake(),
-                    None => {}
-                }
-                if !more {
-                    self.soon(transcript);
+            Happening::Added(line) => self.add(path, line, more),
+            Happening::Restarted | Happening::Removed => {
+                self.run = None;
+                self.trusted.remove(path);
+                let Some((session, agent)) = owner(path) else { return };
+                let Some(transcript) = transcript_of(path, agent.as_deref()) else { return };
+                match event {
+                    Happening::Removed => self.removed(path, transcript, session, agent),
+                    _ => self.soon(transcript),
                 }
             }
         }
+    }
+
+    fn add(&mut self, path: &Path, line: Line<'_>, more: bool) {
+        if self.run.as_ref().is_none_or(|(known, _)| known != path) {
+            self.run = Some((path.to_owned(), self.begin(path)));
+        }
+        let Some((_, run)) = &mut self.run else { unreachable!("it was just begun") };
+        if let Some(run) = run {
+            run.add(&self.keeper, line);
+        }
+        // What was looked at for one run holds for that run.
+        if !more && let Some((_, Some(run))) = self.run.take() {
+            let transcript = run.end(&self.keeper);
+            self.soon(transcript);
+        }
+    }
+
+    /// Begins with lines of a file, unless they may not be shown.
+    fn begin(&mut self, path: &Path) -> Option<Run> {
+        let (session, agent) = owner(path)?;
+        let transcript = transcript_of(path, agent.as_deref())?;
+        let is_shown = self.is_trusted(path) && self.is_shown(&transcript);
+        is_shown.then(|| Run::new(&self.keeper, session, agent, transcript))
+    }
+
+    fn removed(&self, path: &Path, transcript: PathBuf, session: String, agent: Option<String>) {
+        // A notice may be late: what is there again, or was put back, is not gone.
+        if self.keeper.open_native(path).is_ok() {
+            return self.soon(transcript);
+        }
+        if agent.is_some() {
+            return;
+        }
+        // One that is being driven will be there again.
+        if let Some(driver) = self.keeper.drivers.get(&session).filter(|driver| driver.is_busy()) {
+            return self.keeper.add_pending(&driver.begin());
+        }
+        let key = Key { home: Home::Native, id: session };
+        let news = self.keeper.catalogue_mut().remove(&key);
+        self.keeper.tell(news);
     }
 
     /// Returns whether a file is no link, and none leads to it.
@@ -207,7 +226,10 @@ fn owner(path: &Path) -> Option<(String, Option<String>)> {
     }
 }
 
-/// Returns the transcript of the session that a subagent's belongs to.
-fn transcript_of(path: &Path) -> Option<PathBuf> {
-    Some(path.parent()?.parent()?.with_extension("jsonl"))
+/// Returns the transcript of the session that a file belongs to.
+fn transcript_of(path: &Path, agent: Option<&str>) -> Option<PathBuf> {
+    match agent {
+        Some(_) => Some(path.parent()?.parent()?.with_extension("jsonl")),
+        None => Some(path.to_owned()),
+    }
 }

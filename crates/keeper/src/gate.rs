@@ -16,7 +16,7 @@ use tracing::{Instrument as _, field};
 
 use crate::TRACES;
 use crate::defect::Defect;
-use crate::keeper::Keeper;
+use crate::door::Door;
 use crate::peer::Peer;
 use crate::problem::Problem;
 
@@ -62,10 +62,10 @@ impl Caller {
 }
 
 /// Lets a request pass, or says why not.
-pub(crate) async fn gate(State(keeper): State<Arc<Keeper>>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn gate(State(door): State<Arc<Door>>, mut request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>().cloned().unwrap_or(Peer::Stranger { why: "nobody asks" });
-    keeper.metrics.requests.add(1);
-    let mut response = match pass(&keeper, &request, &peer) {
+    door.metrics.requests.add(1);
+    let mut response = match pass(&door, &request, &peer) {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             let (method, path) = (request.method().as_str(), request.uri().path());
@@ -75,11 +75,11 @@ pub(crate) async fn gate(State(keeper): State<Arc<Keeper>>, mut request: Request
             response
         }
         Err(problem) => {
-            keeper.metrics.refused.add(1);
+            door.metrics.refused.add(1);
             let (path, peer) =
                 (request.uri().path().chars().take(200).collect::<String>(), format!("{peer:?}"));
-            if keeper.refusals.another().is_none() {
-                keeper.audit.write("refused", &peer, json!({ "code": problem.code, "path": path }));
+            if door.refusals.another().is_none() {
+                door.audit.write("refused", &peer, json!({ "code": problem.code, "path": path }));
             }
             refused(problem)
         }
@@ -110,13 +110,13 @@ fn refused(problem: Problem) -> Response {
     response
 }
 
-fn pass(keeper: &Keeper, request: &Request<Body>, peer: &Peer) -> Result<Caller, Problem> {
+fn pass(door: &Door, request: &Request<Body>, peer: &Peer) -> Result<Caller, Problem> {
     if let Peer::Stranger { why } = peer {
         return Err(forbidden("stranger", why));
     }
     let is_local = matches!(peer, Peer::Local { .. });
     let (headers, method) = (request.headers(), request.method());
-    check_host(keeper, request, is_local)?;
+    check_host(door, request, is_local)?;
     check_path(request.uri().path(), request.uri().query())?;
     let is_upgrade = headers.contains_key(header::UPGRADE);
     let is_mutation = !matches!(*method, Method::GET | Method::HEAD);
@@ -125,11 +125,11 @@ fn pass(keeper: &Keeper, request: &Request<Body>, peer: &Peer) -> Result<Caller,
     if !is_open || is_mutation {
         check_site(headers)?;
     }
-    let origin = origin(keeper, headers)?;
+    let origin = origin(door, headers)?;
     let caller = match (peer, is_open) {
         (Peer::Local { pid }, _) => Caller::Local { pid: *pid },
         (_, true) => Caller::Anybody,
-        (_, false) => authenticate(keeper, headers)?,
+        (_, false) => authenticate(door, headers)?,
     };
     let needs_origin = (is_mutation || is_upgrade) && matches!(caller, Caller::Page { .. } | Caller::Anybody);
     if needs_origin && origin == Origin::Absent {
@@ -156,7 +156,7 @@ fn is_open(method: &Method, path: &str) -> bool {
     }
 }
 
-fn check_host(keeper: &Keeper, request: &Request<Body>, is_local: bool) -> Result<(), Problem> {
+fn check_host(door: &Door, request: &Request<Body>, is_local: bool) -> Result<(), Problem> {
     let misdirected = |detail: &str| {
         let problem = Problem::new(StatusCode::MISDIRECTED_REQUEST, "unknown-host").detail(detail);
         problem.hint("`rethread serve --allow-host NAME` lets it be called so")
@@ -169,7 +169,7 @@ fn check_host(keeper: &Keeper, request: &Request<Body>, is_local: bool) -> Resul
     }
     // A request may also name a host where its path is; then both must be right.
     let authority = request.uri().authority().map(|authority| authority.as_str());
-    let known = |host: &str| is_local && host == "localhost" || keeper.hosts.know(host);
+    let known = |host: &str| is_local && host == "localhost" || door.hosts.know(host);
     match known(host) && authority.is_none_or(known) {
         true => Ok(()),
         false => Err(misdirected("this keeper is not called so")),
@@ -208,38 +208,38 @@ enum Origin {
     Ours,
 }
 
-fn origin(keeper: &Keeper, headers: &HeaderMap) -> Result<Origin, Problem> {
+fn origin(door: &Door, headers: &HeaderMap) -> Result<Origin, Problem> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     match (origins.next().map(HeaderValue::as_bytes), origins.next()) {
         (None, _) => Ok(Origin::Absent),
         (Some(b"null"), None) if Defect::AcceptNullOrigin.is_on() => Ok(Origin::Ours),
-        (Some(origin), None) if keeper.hosts.is_origin(origin) => Ok(Origin::Ours),
+        (Some(origin), None) if door.hosts.is_origin(origin) => Ok(Origin::Ours),
         (Some(_), _) => Err(forbidden("origin", "a page from elsewhere asks")),
     }
 }
 
-fn authenticate(keeper: &Keeper, headers: &HeaderMap) -> Result<Caller, Problem> {
+fn authenticate(door: &Door, headers: &HeaderMap) -> Result<Caller, Problem> {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(given) = text(header::AUTHORIZATION) {
         let token = given.strip_prefix("Bearer ").unwrap_or_default();
-        return match keeper.credentials.is_token(token) {
+        return match door.credentials.is_token(token) {
             true => Ok(Caller::Token),
-            false => Err(unknown(keeper, "the token is not right")),
+            false => Err(unknown(door, "the token is not right")),
         };
     }
     let cookies =
         text(header::COOKIE).unwrap_or_default().split(';').filter_map(|it| it.trim().split_once('='));
-    let cookie = cookies.filter(|(name, _)| *name == keeper.cookie_name()).map(|(_, value)| value).next();
+    let cookie = cookies.filter(|(name, _)| *name == door.cookie_name()).map(|(_, value)| value).next();
     match cookie {
-        Some(cookie) if keeper.credentials.is_login(cookie) => Ok(Caller::Page { cookie: cookie.to_owned() }),
-        Some(_) => Err(unknown(keeper, "the login is over")),
+        Some(cookie) if door.credentials.is_login(cookie) => Ok(Caller::Page { cookie: cookie.to_owned() }),
+        Some(_) => Err(unknown(door, "the login is over")),
         None => Err(unauthenticated("nobody is logged in")),
     }
 }
 
 /// Somebody guessed wrong: that counts.
-pub(crate) fn unknown(keeper: &Keeper, detail: &str) -> Problem {
-    match keeper.failures.another().filter(|_| !Defect::ForgetTheRateLimit.is_on()) {
+pub(crate) fn unknown(door: &Door, detail: &str) -> Problem {
+    match door.failures.another().filter(|_| !Defect::ForgetTheRateLimit.is_on()) {
         None => unauthenticated(detail),
         Some(wait) => Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-failures")
             .detail("too many wrong guesses")

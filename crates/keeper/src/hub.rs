@@ -11,9 +11,10 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::defect::Defect;
-use crate::frame::{Draft, Frame};
+use crate::frame::{Drafts, Frame};
 use crate::metrics::Metrics;
 use crate::topic::{Interest, Subject};
+use crate::wire::Wire;
 
 /// How many numbered events are kept, and how many bytes they may have.
 const EVENTS: usize = 16_384;
@@ -64,18 +65,15 @@ pub(crate) struct Event {
     pub(crate) frame: Frame,
 }
 
+impl Event {
+    fn told(&self) -> (Arc<str>, Frame) {
+        (Arc::clone(self.subject.topic()), self.frame.clone())
+    }
+}
+
 /// How far somebody has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cursor(pub(crate) u64);
-
-/// What there is for somebody.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
-    /// Frames, perhaps none.
-    Frames(Vec<Frame>),
-    /// Some are no longer here.
-    Gap,
-}
 
 impl Hub {
     pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
@@ -151,28 +149,66 @@ impl Hub {
 
     /// Returns the event's place.
     fn put(&self, session: &str, kind: &'static str, data: impl Serialize, is_numbered: bool) -> u64 {
-        // Most of the work is done before anybody has to wait for the ring.
         let subject = Subject::new(session, kind);
-        let draft = Draft::new(subject.topic(), kind, data);
+        let mut drafts = Drafts::new(subject.topic(), kind);
+        drafts.add(data);
+        self.put_all(&subject, drafts, is_numbered)
+    }
+
+    /// Publishes events that can be asked for again and come at once, and wakes everybody once.
+    pub(crate) fn publish_all(&self, subject: &Subject, drafts: Drafts) {
+        let index = self.put_all(subject, drafts, true);
+        self.moved.send_replace(index);
+    }
+
+    fn put_all(&self, subject: &Subject, drafts: Drafts, is_numbered: bool) -> u64 {
+        let count = drafts.len() as u64;
         let mut ring = self.ring();
-        ring.index += 1;
-        ring.seq += u64::from(is_numbered);
-        let (index, seq) = (ring.index, ring.seq);
-        let frame = draft.number(&self.epoch, is_numbered.then_some(seq));
-        let event = Event { index, seq: if is_numbered { seq } else { 0 }, subject, frame };
-        ring.push(event);
+        let first = ring.seq + 1;
+        for (frame, at) in drafts.number(&self.epoch, is_numbered.then_some(first)).into_iter().zip(0..) {
+            ring.index += 1;
+            ring.seq += u64::from(is_numbered);
+            let (index, seq) = (ring.index, if is_numbered { first + at } else { 0 });
+            ring.push(Event { index, seq, subject: subject.clone(), frame });
+        }
+        let index = ring.index;
         drop(ring);
-        self.metrics.events.add(1);
+        self.metrics.events.add(count);
         index
     }
 
-    /// Takes what there is for somebody, up to about so many bytes, and moves their cursor on. Who got less has got all.
-    pub(crate) fn take(&self, cursor: &mut Cursor, interest: &Interest, bytes: usize) -> Taken {
+    /// Takes what there is for somebody, up to about so many bytes, and moves their cursor on; `None` if some are no
+    /// longer here. Who got less has got all.
+    pub(crate) fn take(&self, cursor: &mut Cursor, interest: &Interest, bytes: usize) -> Option<Wire> {
+        let mut wire = Wire::default();
+        self.take_each(cursor, interest, bytes, |event| wire.add(&event.frame))?;
+        Some(wire)
+    }
+
+    /// Takes as [`take`](Self::take) does, each frame by itself, and says what it is about.
+    pub(crate) fn take_told(
+        &self,
+        cursor: &mut Cursor,
+        interest: &Interest,
+        bytes: usize,
+    ) -> Option<Vec<(Arc<str>, Frame)>> {
+        let mut told = Vec::new();
+        self.take_each(cursor, interest, bytes, |event| told.push(event.told()))?;
+        Some(told)
+    }
+
+    fn take_each(
+        &self,
+        cursor: &mut Cursor,
+        interest: &Interest,
+        bytes: usize,
+        mut pick: impl FnMut(&Event),
+    ) -> Option<()> {
         let ring = self.ring();
         if ring.forgotten > cursor.0 && !Defect::SkipTheGap.is_on() {
-            return Taken::Gap;
+            return None;
         }
-        let (mut frames, mut taken) = (Vec::new(), 0);
+        let mut taken = 0;
         for event in ring.since(cursor.0) {
             if taken >= bytes {
                 break;
@@ -180,21 +216,27 @@ impl Hub {
             cursor.0 = event.index;
             if interest.wants(&event.subject) {
                 taken += event.frame.len();
-                frames.push(event.frame.clone());
+                pick(event);
             }
         }
-        Taken::Frames(frames)
+        Some(())
     }
 
-    /// Returns the numbered events of an interest between two places: what a new subscription has to catch up with.
-    pub(crate) fn between(&self, from: Cursor, to: Cursor, interest: &Interest) -> Taken {
+    /// Returns the numbered events of an interest between two places, and what each is about: what a new subscription
+    /// has to catch up with. `None` if some are no longer here.
+    pub(crate) fn between(
+        &self,
+        from: Cursor,
+        to: Cursor,
+        interest: &Interest,
+    ) -> Option<Vec<(Arc<str>, Frame)>> {
         let ring = self.ring();
         if ring.forgotten > from.0 {
-            return Taken::Gap;
+            return None;
         }
         let events = ring.since(from.0).take_while(|event| event.index <= to.0);
         let wanted = events.filter(|event| event.seq > 0 && interest.wants(&event.subject));
-        Taken::Frames(wanted.map(|event| event.frame.clone()).collect())
+        Some(wanted.map(Event::told).collect())
     }
 
     /// Returns a frame that is no event: an answer to one client.
@@ -253,12 +295,17 @@ mod tests {
         Hub::new(Arc::default())
     }
 
-    fn seqs(taken: Taken) -> Vec<Option<u64>> {
-        let Taken::Frames(frames) = taken else { panic!("a gap") };
-        let seq = |frame: &Frame| {
+    fn seqs(hub: &Hub, cursor: &mut Cursor, interest: &Interest) -> Vec<Option<u64>> {
+        let mut again = *cursor;
+        let told = hub.take_told(cursor, interest, usize::MAX).expect("no gap");
+        // What goes over the wire is the same, one frame after the other.
+        let whole: Vec<u8> = told.iter().flat_map(|(_, frame)| frame.whole().to_vec()).collect();
+        let wire = hub.take(&mut again, interest, usize::MAX).expect("no gap");
+        assert_eq!((wire.bytes(), wire.frames(), again), (whole, told.len(), *cursor));
+        let seq = |(_, frame): &(Arc<str>, Frame)| {
             serde_json::from_slice::<serde_json::Value>(frame.json()).unwrap()["seq"].as_u64()
         };
-        frames.iter().map(seq).collect()
+        told.iter().map(seq).collect()
     }
 
     #[test]
@@ -267,16 +314,22 @@ mod tests {
         for number in 1..=20 {
             match number % 3 {
                 0 => hub.whisper("s", "message.delta", number),
+                1 => {
+                    let subject = Subject::new("s", "message.upsert");
+                    let mut drafts = Drafts::new(subject.topic(), "message.upsert");
+                    (0..3).for_each(|_| drafts.add(number));
+                    hub.publish_all(&subject, drafts);
+                }
                 _ => hub.publish("s", "message.upsert", number),
             }
         }
         let interest = Interest::of(["session:s"]);
         for seen in 0..=hub.seq() {
             let mut cursor = hub.after(hub.epoch(), seen).unwrap();
-            let taken = seqs(hub.take(&mut cursor, &interest, usize::MAX));
+            let taken = seqs(&hub, &mut cursor, &interest);
             let numbered: Vec<u64> = taken.into_iter().flatten().collect();
             assert_eq!(numbered, (seen + 1..=hub.seq()).collect::<Vec<_>>());
-            assert_eq!(hub.take(&mut cursor, &interest, usize::MAX), Taken::Frames(Vec::new()));
+            assert_eq!(seqs(&hub, &mut cursor, &interest), []);
         }
         assert_eq!(hub.after("another life", 1), None);
         assert_eq!(hub.after(hub.epoch(), hub.seq() + 1), None);
@@ -291,7 +344,7 @@ mod tests {
             hub.publish("s", "message.upsert", &large);
         }
         assert!(hub.ring().bytes <= BYTES);
-        assert_eq!(hub.take(&mut slow, &Interest::of(["all"]), usize::MAX), Taken::Gap);
+        assert!(hub.take(&mut slow, &Interest::of(["all"]), usize::MAX).is_none());
         assert_eq!(hub.after(hub.epoch(), seq), None);
     }
 
@@ -304,7 +357,7 @@ mod tests {
             hub.whisper("s", "message.delta", number);
         }
         hub.publish("s", "turn.completed", 0);
-        let taken = seqs(hub.take(&mut cursor, &Interest::of(["session:s"]), usize::MAX));
+        let taken = seqs(&hub, &mut cursor, &Interest::of(["session:s"]));
         assert_eq!((taken.len(), taken[0], taken[taken.len() - 1]), (EPHEMERAL + 2, Some(1), Some(2)));
     }
 }

@@ -1,6 +1,8 @@
 //! A message as clients see it: one line of a transcript, or what the stream said before there was one.
 
-use rethread_transcripts::{Entry, Role, Span};
+use std::borrow::Cow;
+
+use rethread_transcripts::{Entry, Line, Role, Span, View};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -10,30 +12,30 @@ pub(crate) const LARGE: usize = 256 << 10;
 
 /// One part of a conversation. Parts of one API message share their `message_id`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct MessageItem {
+pub struct MessageItem<'a> {
     /// Its id; the same on the stream and on disk.
-    pub uuid: Option<String>,
+    pub uuid: Option<Cow<'a, str>>,
     /// What it follows.
-    pub parent_uuid: Option<String>,
+    pub parent_uuid: Option<Cow<'a, str>>,
     /// The API message that it is a part of.
-    pub message_id: Option<String>,
+    pub message_id: Option<Cow<'a, str>>,
     /// Who speaks: `user`, `assistant`, `system`, `tool`, ….
-    pub role: String,
+    pub role: Cow<'a, str>,
     /// What it is: `prompt`, `reply`, `tool_result`, `summary`, `synthetic`, ….
-    pub kind: String,
+    pub kind: Cow<'a, str>,
     /// A text, or an array of blocks, as they were written; null if it was left out for its size.
     #[schema(value_type = serde_json::Value)]
-    pub content: Option<Box<RawValue>>,
+    pub content: Option<Cow<'a, RawValue>>,
     /// How many bytes of content were left out: the message itself has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<u64>,
     /// When it was said.
-    pub timestamp: Option<String>,
+    pub timestamp: Option<Cow<'a, str>>,
     /// The model that said it.
-    pub model: Option<String>,
+    pub model: Option<Cow<'a, str>>,
     /// The subagent that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent_id: Option<String>,
+    pub agent_id: Option<Cow<'a, str>>,
     /// Where its line begins in the file, or its position in the log; null as long as it is on neither.
     pub offset: Option<u64>,
     /// Only the stream knows it so far.
@@ -54,33 +56,81 @@ struct Body {
     id: Option<String>,
 }
 
-impl MessageItem {
+impl<'a> MessageItem<'a> {
     /// Reads a line of a transcript; `None` if nobody would want to see it.
-    pub(crate) fn of_line(raw: &[u8], span: Span) -> Option<Self> {
-        let entry = Entry::of(raw, span)?;
-        entry.is_message().then(|| Self::of_entry(&entry))
+    pub(crate) fn of_line(raw: &'a [u8], span: Span) -> Option<Self> {
+        Self::of_said(Line::of(raw, span)?)
+    }
+
+    /// Takes what a line says; `None` if nobody would want to see it.
+    pub(crate) fn of_said(line: Line<'a>) -> Option<Self> {
+        let (entry, view) = line.said()?;
+        entry.is_message().then(|| Self::of_view(&entry, view))
     }
 
     /// Reads an entry of a transcript.
-    pub(crate) fn of_entry(entry: &Entry<'_>) -> Self {
-        let view = entry.view();
-        let text = |text: Option<std::borrow::Cow<'_, str>>| text.map(std::borrow::Cow::into_owned);
+    pub(crate) fn of_entry(entry: &Entry<'a>) -> Self {
+        Self::of_view(entry, entry.view())
+    }
+
+    fn of_view(entry: &Entry<'a>, view: View<'a>) -> Self {
         Self {
-            uuid: text(view.uuid),
-            parent_uuid: text(view.parent_uuid),
-            message_id: text(view.message_id),
-            role: entry.role().to_string(),
+            uuid: view.uuid,
+            parent_uuid: view.parent_uuid,
+            message_id: view.message_id,
+            role: match entry.role() {
+                Role::User => "user".into(),
+                Role::Assistant => "assistant".into(),
+                role => role.to_string().into(),
+            },
             kind: kind(entry).into(),
-            content: view.content.map(|content| content.into_owned()),
+            content: view.content,
             omitted: None,
-            timestamp: text(view.timestamp),
-            model: text(view.model),
-            agent_id: text(view.agent_id),
+            timestamp: view.timestamp,
+            model: view.model,
+            agent_id: view.agent_id,
             offset: Some(entry.span().offset),
             provisional: false,
         }
     }
 
+    /// Returns it with everything it is made of, so that it can be kept.
+    pub(crate) fn into_owned(self) -> MessageItem<'static> {
+        let own = |text: Option<Cow<'a, str>>| text.map(|text| Cow::Owned(text.into_owned()));
+        MessageItem {
+            uuid: own(self.uuid),
+            parent_uuid: own(self.parent_uuid),
+            message_id: own(self.message_id),
+            role: Cow::Owned(self.role.into_owned()),
+            kind: Cow::Owned(self.kind.into_owned()),
+            content: self.content.map(|content| Cow::Owned(content.into_owned())),
+            omitted: self.omitted,
+            timestamp: own(self.timestamp),
+            model: own(self.model),
+            agent_id: own(self.agent_id),
+            offset: self.offset,
+            provisional: self.provisional,
+        }
+    }
+
+    /// Leaves out content that is too large for an event.
+    pub(crate) fn small(mut self) -> Self {
+        if let Some(content) = self.content.take_if(|content| content.get().len() > LARGE) {
+            self.omitted = Some(content.get().len() as u64);
+        }
+        self
+    }
+
+    /// Returns whether two say the same.
+    pub(crate) fn says_the_same(&self, other: &MessageItem<'_>) -> bool {
+        fn content<'a>(item: &'a MessageItem<'_>) -> Option<&'a str> {
+            item.content.as_deref().map(RawValue::get)
+        }
+        self.role == other.role && content(self) == content(other) && self.omitted == other.omitted
+    }
+}
+
+impl MessageItem<'static> {
     /// Reads an entry of a stored session; `None` if it is no message.
     pub(crate) fn of_stored(bytes: &[u8], id: &str, position: u64) -> Option<Self> {
         let message = rethread_store::view::Message::of(bytes)?;
@@ -105,18 +155,18 @@ impl MessageItem {
             _ => "system",
         };
         Some(Self {
-            uuid: Some(id.to_owned()),
-            parent_uuid: links.parent_uuid,
-            message_id: links.message.and_then(|message| message.id),
+            uuid: Some(id.to_owned().into()),
+            parent_uuid: links.parent_uuid.map(Cow::Owned),
+            message_id: links.message.and_then(|message| message.id).map(Cow::Owned),
             kind: kind.into(),
-            content,
+            content: content.map(Cow::Owned),
             omitted: None,
-            timestamp: message.timestamp.as_ref().map(|at| at.clone().into_owned()),
-            model: message.model.as_ref().map(|model| model.clone().into_owned()),
+            timestamp: message.timestamp.as_ref().map(|at| at.clone().into_owned().into()),
+            model: message.model.as_ref().map(|model| model.clone().into_owned().into()),
             agent_id: None,
             offset: Some(position),
             provisional: false,
-            role,
+            role: role.into(),
         })
     }
 
@@ -154,35 +204,19 @@ impl MessageItem {
             _ => "reply",
         };
         Some(Self {
-            uuid: frame.uuid,
+            uuid: frame.uuid.map(Cow::Owned),
             parent_uuid: None,
-            message_id: said.id,
-            role: frame.kind,
+            message_id: said.id.map(Cow::Owned),
+            role: frame.kind.into(),
             kind: kind.into(),
-            content: Some(content.to_owned()),
+            content: Some(Cow::Owned(content.to_owned())),
             omitted: None,
-            timestamp: frame.timestamp,
-            model: said.model,
+            timestamp: frame.timestamp.map(Cow::Owned),
+            model: said.model.map(Cow::Owned),
             agent_id: None,
             offset: None,
             provisional: true,
         })
-    }
-
-    /// Leaves out content that is too large for an event.
-    pub(crate) fn small(mut self) -> Self {
-        if let Some(content) = self.content.take_if(|content| content.get().len() > LARGE) {
-            self.omitted = Some(content.get().len() as u64);
-        }
-        self
-    }
-
-    /// Returns whether two say the same.
-    pub(crate) fn says_the_same(&self, other: &Self) -> bool {
-        fn content(item: &MessageItem) -> Option<&str> {
-            item.content.as_deref().map(RawValue::get)
-        }
-        self.role == other.role && content(self) == content(other) && self.omitted == other.omitted
     }
 }
 

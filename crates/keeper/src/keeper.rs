@@ -11,18 +11,15 @@ use rethread_transcripts::{ClaudeFolder, Links, ListOptions};
 use tokio::sync::watch;
 
 use crate::attention::Attentions;
-use crate::audit::Audit;
 use crate::card::{Home, SessionCard};
 use crate::catalogue::{Catalogue, Known, News};
 use crate::claude_files::ClaudeFiles;
 use crate::credentials::{Credentials, hash};
 use crate::defect::Defect;
+use crate::door::Door;
 use crate::drive::Drivers;
 use crate::error::{Error, Result};
-use crate::failures::Failures;
-use crate::hosts::Hosts;
 use crate::hub::Hub;
-use crate::metrics::Metrics;
 use crate::pending::Pending;
 use crate::roots::Roots;
 use crate::settings::Settings;
@@ -34,16 +31,9 @@ pub const COMPANION: &str = "companion";
 #[derive(Debug)]
 pub(crate) struct Keeper {
     pub(crate) settings: Settings,
-    pub(crate) address: SocketAddr,
     pub(crate) started_at: Timestamp,
-    pub(crate) credentials: Credentials,
-    pub(crate) failures: Failures,
-    /// Refusals that were written down lately: guessing must not fill the disk.
-    pub(crate) refusals: Failures,
-    pub(crate) audit: Audit,
-    pub(crate) hosts: Hosts,
+    pub(crate) door: Arc<Door>,
     pub(crate) roots: Roots,
-    pub(crate) metrics: Arc<Metrics>,
     pub(crate) hub: Hub,
     pub(crate) native: Option<Native>,
     catalogue: RwLock<Catalogue>,
@@ -71,6 +61,11 @@ pub(crate) struct Native {
 /// How old a listing of the store may be that is shown.
 const STORED: std::time::Duration = std::time::Duration::from_secs(2);
 
+/// Nothing beneath Claude Code's folder is followed: what is read here is shown to others.
+fn links() -> Links {
+    if Defect::FollowLinks.is_on() { Links::Follow } else { Links::Refuse }
+}
+
 /// Waits until the keeper is to end.
 pub(crate) async fn over(ending: &mut watch::Receiver<bool>) {
     // Nobody to say so is over too.
@@ -80,23 +75,18 @@ pub(crate) async fn over(ending: &mut watch::Receiver<bool>) {
 impl Keeper {
     pub(crate) fn new(settings: Settings, address: SocketAddr) -> Result<Self> {
         let home = &settings.home;
-        let metrics: Arc<Metrics> = Arc::default();
+        let credentials = Credentials::open(home)?;
+        let door = Door::new(home, address, &settings.allowed_hosts, credentials)?;
         let native = settings.claude_folder.as_ref().map(|folder| {
-            let folder = ClaudeFolder::new(folder);
+            let folder = ClaudeFolder::new(folder).links(links());
             Native { files: ClaudeFiles::new(folder.projects()), folder }
         });
         let (attention, lost) = Attentions::open(home)?;
         let keeper = Self {
-            address,
             started_at: Timestamp::now(),
-            credentials: Credentials::open(home)?,
-            failures: Failures::default(),
-            refusals: Failures::default(),
-            audit: Audit::open(home)?,
-            hosts: Hosts::new(address, &settings.allowed_hosts),
             roots: Roots::new(&settings.allowed_roots)?,
-            hub: Hub::new(Arc::clone(&metrics)),
-            metrics,
+            hub: Hub::new(Arc::clone(&door.metrics)),
+            door: Arc::new(door),
             native,
             catalogue: RwLock::default(),
             stored_at: Mutex::default(),
@@ -119,11 +109,6 @@ impl Keeper {
         &self.settings.store
     }
 
-    /// Returns the name of our cookie: browsers keep those of all ports of a host together.
-    pub(crate) fn cookie_name(&self) -> String {
-        format!("rethread-{}", self.address.port())
-    }
-
     pub(crate) fn catalogue(&self) -> RwLockReadGuard<'_, Catalogue> {
         self.catalogue.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -138,9 +123,10 @@ impl Keeper {
             match news {
                 News::Created(card) => self.hub.publish(&card.session_id, "session.created", &*card),
                 News::Updated(card) => self.hub.publish(&card.session_id, "session.updated", &*card),
-                News::Removed(key) => {
-                    let data = serde_json::json!({ "session_id": key.id, "home": key.home });
-                    self.hub.publish(&key.id, "session.removed", data);
+                News::Removed(card) => {
+                    let SessionCard { session_id, home, cwd, .. } = &*card;
+                    let data = serde_json::json!({ "session_id": session_id, "home": home, "cwd": cwd });
+                    self.hub.publish(session_id, "session.removed", data);
                 }
             }
         }
@@ -154,8 +140,7 @@ impl Keeper {
     /// Lists Claude Code's sessions anew.
     pub(crate) fn list_native(&self) -> Result<Vec<News>> {
         let Some(native) = &self.native else { return Ok(Vec::new()) };
-        let links = if Defect::FollowLinks.is_on() { Links::Follow } else { Links::Refuse };
-        let plain = ListOptions::default().links(links);
+        let plain = ListOptions::default().links(links());
         // A cache that cannot be written is no reason not to answer.
         let listing = match native.folder.list(&plain.clone().index(self.cache("sessions"))) {
             Ok(listing) => listing,
@@ -176,10 +161,9 @@ impl Keeper {
                 .and_then(|id| catalogue.find(Some(Home::Native), id))
                 .and_then(|it| it.native.clone())
         };
-        let links = if Defect::FollowLinks.is_on() { Links::Follow } else { Links::Refuse };
         let looked = match known {
-            Some(session) => native.folder.again(&session, links),
-            None => native.folder.look(path, links),
+            Some(session) => native.folder.again(&session, links()),
+            None => native.folder.look(path, links()),
         };
         let session = looked.ok().filter(|session| self.admits(session.cwd.as_deref()))?;
         let session = self.without_us(session);

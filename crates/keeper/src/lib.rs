@@ -8,6 +8,9 @@
 /// The target of spans that say how long things took: requests, turns, captures. Whoever wants them subscribes to it.
 pub const TRACES: &str = "rethread_keeper_traces";
 
+/// The version of the API that a keeper speaks, as in `/api/v1`.
+pub const API: u32 = 1;
+
 mod attention;
 mod audit;
 mod capture;
@@ -15,9 +18,11 @@ mod card;
 mod catalogue;
 mod claude_files;
 mod client;
+mod connections;
 mod counting;
 mod credentials;
 mod defect;
+mod door;
 mod drive;
 mod driving;
 mod error;
@@ -40,13 +45,18 @@ mod pending;
 mod position;
 mod private_file;
 mod problem;
+mod recent;
 mod roots;
 mod routes;
+mod run;
+mod scope;
 mod search;
 mod server;
 mod settings;
 mod stream;
 mod topic;
+mod ui;
+mod wire;
 
 pub use attention::{Attention, AttentionState, Shown};
 pub use audit::AuditEntry;
@@ -60,3 +70,9 @@ pub use problem::Problem;
 pub use routes::{openapi, route_table};
 pub use server::Running;
 pub use settings::{Agent, Bypass, PORT, Settings};
+pub use ui::{KeeperUrl, RunningUi, UI_PORT, UiSettings};
+
+// Here, since its samples use the store and the driver, and nobody else has both.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -3,18 +3,19 @@
 //! What the stream says is provisional until the disk says it too; the disk is right about the content. What never got
 //! there is dropped when the agent has ended and its file was read to the end.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::defect::Defect;
 use crate::item::MessageItem;
+use crate::recent::Recent;
 
 /// Something that came.
 #[derive(Clone, Debug)]
 pub(crate) enum Arrival {
     /// A line of the transcript.
-    Disk(MessageItem),
+    Disk(MessageItem<'static>),
     /// A frame of the agent, the first time or again.
-    Stream(MessageItem),
+    Stream(MessageItem<'static>),
     /// The agent has ended, and all it wrote has come.
     Ended,
 }
@@ -23,7 +24,7 @@ pub(crate) enum Arrival {
 #[derive(Clone, Debug)]
 pub(crate) enum Told {
     /// A message is new, or other than it was.
-    Upsert(Box<MessageItem>),
+    Upsert(Box<MessageItem<'static>>),
     /// A message that will not be.
     Dropped(String),
 }
@@ -31,8 +32,11 @@ pub(crate) enum Told {
 /// The messages of one driven session, as far as they may come a second time.
 #[derive(Debug, Default)]
 pub(crate) struct Merge {
-    on_disk: HashSet<String>,
-    provisional: HashMap<String, MessageItem>,
+    /// What was on disk lately: a session may go on for ever, and what comes twice does so soon.
+    on_disk: Recent,
+    /// Where the last line began that came from the disk.
+    reached: u64,
+    provisional: HashMap<String, MessageItem<'static>>,
     /// The order they came in.
     order: Vec<String>,
 }
@@ -51,10 +55,11 @@ impl Merge {
         }
     }
 
-    fn disk(&mut self, item: MessageItem) -> Vec<Told> {
-        let Some(uuid) = item.uuid.clone() else { return vec![upsert(item)] };
+    fn disk(&mut self, item: MessageItem<'static>) -> Vec<Told> {
+        self.reached = item.offset.unwrap_or(self.reached);
+        let Some(uuid) = item.uuid.as_deref().map(str::to_owned) else { return vec![upsert(item)] };
         let known = self.provisional.remove(&uuid);
-        let is_new = self.on_disk.insert(uuid.clone());
+        let is_new = self.on_disk.add(&uuid);
         self.order.retain(|other| *other != uuid);
         match (is_new, known) {
             (true, Some(known)) if Defect::TrustTheStream.is_on() => {
@@ -66,10 +71,10 @@ impl Merge {
         }
     }
 
-    fn stream(&mut self, item: MessageItem) -> Vec<Told> {
+    fn stream(&mut self, item: MessageItem<'static>) -> Vec<Told> {
         // Without an id nobody could tell it from the line that will follow.
-        let Some(uuid) = item.uuid.clone() else { return Vec::new() };
-        if self.on_disk.contains(&uuid) {
+        let Some(uuid) = item.uuid.as_deref().map(str::to_owned) else { return Vec::new() };
+        if self.on_disk.has(&uuid) {
             return Vec::new();
         }
         let item = MessageItem { provisional: true, ..item };
@@ -83,13 +88,18 @@ impl Merge {
         }
     }
 
+    /// Returns where the last line began that came from the disk: nothing before it is missing.
+    pub(crate) fn reached(&self) -> u64 {
+        self.reached
+    }
+
     /// Returns what only the stream knows so far, in the order it came.
-    pub(crate) fn provisional(&self) -> impl Iterator<Item = &MessageItem> {
+    pub(crate) fn provisional(&self) -> impl Iterator<Item = &MessageItem<'static>> {
         self.order.iter().filter_map(|uuid| self.provisional.get(uuid))
     }
 }
 
-fn upsert(item: MessageItem) -> Told {
+fn upsert(item: MessageItem<'static>) -> Told {
     Told::Upsert(Box::new(item))
 }
 
@@ -102,14 +112,14 @@ mod tests {
 
     use super::*;
 
-    fn item(uuid: &str, text: &str, provisional: bool) -> MessageItem {
+    fn item(uuid: &str, text: &str, provisional: bool) -> MessageItem<'static> {
         MessageItem {
-            uuid: Some(uuid.into()),
+            uuid: Some(uuid.to_owned().into()),
             parent_uuid: None,
             message_id: None,
             role: "assistant".into(),
             kind: "reply".into(),
-            content: Some(RawValue::from_string(format!("{text:?}")).unwrap()),
+            content: Some(std::borrow::Cow::Owned(RawValue::from_string(format!("{text:?}")).unwrap())),
             omitted: None,
             timestamp: None,
             model: None,
@@ -126,7 +136,7 @@ mod tests {
             match told {
                 Told::Upsert(item) => {
                     let content = item.content.as_ref().unwrap().get().to_owned();
-                    state.insert(item.uuid.clone().unwrap(), (content, item.provisional));
+                    state.insert(item.uuid.clone().unwrap().into_owned(), (content, item.provisional));
                 }
                 Told::Dropped(uuid) => drop(state.remove(uuid)),
             }
@@ -185,6 +195,26 @@ mod tests {
             }
             prop_assert!(before <= steps.len());
         }
+    }
+
+    /// A session that is followed for weeks: what is kept is what may come a second time.
+    #[test]
+    fn what_is_remembered_does_not_grow_with_what_was_delivered() {
+        let mut merge = Merge::default();
+        let id = |number: usize| format!("message {number}");
+        let count = 5 * crate::recent::MOST;
+        for number in 0..count {
+            merge.merge(Arrival::Stream(item(&id(number), "early", true)));
+            let line = MessageItem { offset: Some(number as u64), ..item(&id(number), "final", false) };
+            assert_eq!(merge.merge(Arrival::Disk(line.clone())).len(), 1);
+            // Again, and late, as it happens.
+            assert!(merge.merge(Arrival::Disk(line)).is_empty());
+            let late = number.saturating_sub(100);
+            assert!(merge.merge(Arrival::Stream(item(&id(late), "late", true))).is_empty());
+        }
+        let remembered = (0..count).filter(|number| merge.on_disk.has(&id(*number))).count();
+        assert_eq!((remembered, merge.provisional.len(), merge.order.len()), (crate::recent::MOST, 0, 0));
+        assert_eq!(merge.reached(), count as u64 - 1);
     }
 
     #[test]

@@ -71,9 +71,13 @@ impl Pending {
         true
     }
 
-    /// Takes a deleted one back.
-    pub(crate) fn restore(&self, session: &str) -> Option<Begin> {
-        let begin = self.state().deleted.remove(session)?;
+    /// Takes a deleted one back, if it may be.
+    pub(crate) fn restore(&self, session: &str, may_be: impl Fn(&Begin) -> bool) -> Option<Begin> {
+        let begin = {
+            let mut state = self.state();
+            state.deleted.get(session).filter(|begin| may_be(begin))?;
+            state.deleted.remove(session)?
+        };
         if let Err(error) = self.add(&begin) {
             tracing::warn!(%error, session, "a session that is to begin cannot be written down");
         }

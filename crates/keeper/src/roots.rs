@@ -40,6 +40,21 @@ impl Roots {
         Some((path, folder))
     }
 
+    /// Returns what is beneath both these and others; `None` if nothing is.
+    pub(crate) fn within(&self, others: &Roots) -> Option<Roots> {
+        if self.0.is_empty() || others.0.is_empty() {
+            return Some(if self.0.is_empty() { others.clone() } else { self.clone() });
+        }
+        let beneath = |roots: &Roots, other: &Roots| -> Vec<PathBuf> {
+            let is = |path: &&PathBuf| other.0.iter().any(|root| path.starts_with(root));
+            roots.0.iter().filter(is).cloned().collect()
+        };
+        let mut both = [beneath(self, others), beneath(others, self)].concat();
+        both.sort();
+        both.dedup();
+        (!both.is_empty()).then_some(Self(both))
+    }
+
     pub(crate) fn list(&self) -> &[PathBuf] {
         &self.0
     }
@@ -89,6 +104,12 @@ mod tests {
         ] {
             assert_eq!(roots.open(&at(path)).is_some(), is_open, "{path}");
         }
+        let (work, api) =
+            (Roots::new(&[at("work"), at("secret")]).unwrap(), Roots::new(&[at("work/api")]).unwrap());
+        assert_eq!(api.within(&work).unwrap().0, [at("work/api").canonicalize().unwrap()]);
+        assert_eq!(work.within(&api).unwrap().0, [at("work/api").canonicalize().unwrap()]);
+        assert_eq!(work.within(&Roots::default()).unwrap().0, work.0);
+        assert!(Roots::new(&[at("workshop")]).unwrap().within(&work).is_none());
         assert!(!roots.admit(None) && !roots.admit(Some(Path::new("work"))) && Roots::default().admit(None));
     }
 }

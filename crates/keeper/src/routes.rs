@@ -1,8 +1,8 @@
 //! The table of routes. What is not in it does not exist, and its description is made from it.
 
-mod about;
+pub(crate) mod about;
 mod attention;
-mod auth;
+pub(crate) mod auth;
 mod checkpoints;
 mod diff;
 mod directories;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::routing::get;
-use axum::{Json, Router, middleware};
+use axum::{Extension, Json, Router, middleware};
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Description;
 use utoipa_axum::router::OpenApiRouter;
@@ -137,6 +137,7 @@ pub(crate) fn app(keeper: &Arc<Keeper>) -> Router {
         .fallback(async || Problem::not_found("place"))
         .method_not_allowed_fallback(async || StatusCode::METHOD_NOT_ALLOWED)
         .layer(DefaultBodyLimit::max(usize::try_from(BODY).unwrap_or(usize::MAX)))
-        .layer(middleware::from_fn_with_state(Arc::clone(keeper), gate))
+        .layer(Extension(Arc::clone(&keeper.door)))
+        .layer(middleware::from_fn_with_state(Arc::clone(&keeper.door), gate))
         .with_state(Arc::clone(keeper))
 }

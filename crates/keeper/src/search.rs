@@ -1,5 +1,6 @@
 //! A parallel scan over transcripts. An index can take its place behind the same route.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -11,6 +12,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::keeper::Keeper;
+use crate::scope::Scope;
 
 /// How much stands around what was found, in characters.
 const AROUND: usize = 80;
@@ -30,6 +32,7 @@ pub(crate) struct Hunt {
     pub(crate) after: Option<Timestamp>,
     pub(crate) before: Option<Timestamp>,
     pub(crate) limit: usize,
+    pub(crate) scope: Scope,
 }
 
 /// A place where it stands.
@@ -97,6 +100,7 @@ impl Hunt {
             self.project.as_ref().is_none_or(is)
                 && self.session.as_ref().is_none_or(|wanted| *wanted == session.session_id)
                 && self.after.is_none_or(|after| session.updated_at >= after)
+                && self.scope.admits(session.cwd.as_deref().and_then(Path::to_str))
         };
         let mut sessions: Vec<_> = catalogue.natives().filter(|session| is_there(session)).cloned().collect();
         sessions.sort_by_key(|session| std::cmp::Reverse(session.updated_at));

@@ -1,6 +1,5 @@
 //! One client of the stream: what it wants to know, and how far it has come.
 
-use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,6 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -21,17 +19,17 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 
 use crate::frame::Frame;
-use crate::hub::{Cursor, Taken};
+use crate::hub::Cursor;
 use crate::keeper::{Keeper, over};
 use crate::problem::Problem;
+use crate::scope::Scope;
 use crate::topic::Interest;
+use crate::wire::Wire;
 
 /// A client that says nothing for so many heartbeats, not even to a ping, is gone.
 const SILENCE: u32 = 4;
 /// How much is taken from the ring at once.
 const BATCH: usize = 128 << 10;
-/// How many frames one call writes at most.
-const AT_ONCE: usize = 64;
 /// The largest frame that a client may send, and how many topics it may have.
 const FRAME: usize = 64 << 10;
 const TOPICS: usize = 1024;
@@ -59,7 +57,7 @@ struct After {
 }
 
 /// Answers the request for a WebSocket. The gate has looked at everything else.
-pub(crate) fn upgrade(keeper: Arc<Keeper>, mut request: Request) -> Result<Response, Problem> {
+pub(crate) fn upgrade(keeper: Arc<Keeper>, scope: Scope, mut request: Request) -> Result<Response, Problem> {
     let headers = request.headers();
     let has = |name: header::HeaderName, word: &str| {
         let values = headers.get_all(name);
@@ -84,7 +82,7 @@ pub(crate) fn upgrade(keeper: Arc<Keeper>, mut request: Request) -> Result<Respo
                     WebSocketConfig::default().max_message_size(Some(FRAME)).max_frame_size(Some(FRAME));
                 let io = TokioIo::new(upgraded);
                 let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
-                Client::new(keeper, socket).run().await;
+                Client::new(keeper, scope, socket).run().await;
             }
             Err(error) => tracing::debug!(%error, "a client left before its stream began"),
         }
@@ -100,6 +98,7 @@ pub(crate) fn upgrade(keeper: Arc<Keeper>, mut request: Request) -> Result<Respo
 
 struct Client<S> {
     keeper: Arc<Keeper>,
+    scope: Scope,
     socket: WebSocketStream<S>,
     interest: Interest,
     cursor: Cursor,
@@ -120,17 +119,17 @@ impl From<SocketError> for End {
 }
 
 impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
-    fn new(keeper: Arc<Keeper>, socket: WebSocketStream<S>) -> Self {
+    fn new(keeper: Arc<Keeper>, scope: Scope, socket: WebSocketStream<S>) -> Self {
         let (cursor, _) = keeper.hub.now();
-        Self { keeper, socket, interest: Interest::default(), cursor, heard: Instant::now() }
+        Self { keeper, scope, socket, interest: Interest::default(), cursor, heard: Instant::now() }
     }
 
     async fn run(mut self) {
         let keeper = Arc::clone(&self.keeper);
-        let _counted = keeper.metrics.clients.one();
+        let _counted = keeper.door.metrics.clients.one();
         if let Err(End::TooSlow) = self.converse().await {
             // A frame was cut in the middle: whatever followed would make no sense.
-            keeper.metrics.resyncs.add(1);
+            keeper.door.metrics.resyncs.add(1);
             return;
         }
         let _ = tokio::time::timeout(Duration::from_secs(1), self.socket.close(None)).await;
@@ -164,31 +163,40 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
 
     /// Passes on what there is; returns whether there may be more.
     async fn pass_on(&mut self) -> Result<bool, End> {
-        match self.keeper.hub.take(&mut self.cursor, &self.interest, BATCH) {
-            Taken::Frames(frames) if frames.is_empty() => Ok(false),
-            Taken::Frames(frames) => {
-                let is_full = frames.iter().map(Frame::len).sum::<usize>() >= BATCH;
-                self.send(frames).await.map(|()| is_full)
-            }
-            Taken::Gap => {
+        let (keeper, cursor, interest) = (&self.keeper, &mut self.cursor, &self.interest);
+        let taken = match self.scope.is_narrow() {
+            false => keeper.hub.take(cursor, interest, BATCH).map(|wire| (wire.len() >= BATCH, wire)),
+            true => self
+                .scope
+                .take(keeper, cursor, interest, BATCH)
+                .map(|frames| (!frames.is_empty(), frames.into_iter().collect())),
+        };
+        match taken {
+            Some((_, wire)) if wire.len() == 0 => Ok(false),
+            Some((is_more, wire)) => self.send(wire).await.map(|()| is_more),
+            None => {
                 // The ring went on without this client: it reads anew, and goes on from here.
                 let (cursor, seq) = self.keeper.hub.now();
                 self.cursor = cursor;
-                self.keeper.metrics.resyncs.add(1);
+                self.keeper.door.metrics.resyncs.add(1);
                 let word = self.keeper.hub.word("resync", json!({ "seq": seq, "reason": "too-slow" }));
-                self.send(vec![word]).await.map(|()| true)
+                self.say(word).await.map(|()| true)
             }
         }
     }
 
+    async fn say(&mut self, word: Frame) -> Result<(), End> {
+        self.send([word].into_iter().collect()).await
+    }
+
     /// Writes frames as they are: they were made once, for everybody.
-    async fn send(&mut self, frames: Vec<Frame>) -> Result<(), End> {
-        self.keeper.metrics.sent.add(frames.len() as u64);
+    async fn send(&mut self, wire: Wire) -> Result<(), End> {
+        self.keeper.door.metrics.sent.add(wire.frames() as u64);
         let socket = &mut self.socket;
         let write = async {
             // What the socket itself has to say, such as pongs, goes first and whole.
             socket.flush().await?;
-            write_all(socket.get_mut(), &frames).await.map_err(|_| End::Left)
+            wire.write_to(socket.get_mut()).await.map_err(|_| End::Left)
         };
         match tokio::time::timeout(self.keeper.settings.patience, write).await {
             Ok(written) => written,
@@ -201,7 +209,7 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
             return Err(End::Left);
         }
         let word = self.keeper.hub.word("heartbeat", json!({ "seq": self.keeper.hub.seq() }));
-        self.send(vec![word]).await?;
+        self.say(word).await?;
         self.socket.send(Message::Ping(Bytes::new())).await?;
         Ok(())
     }
@@ -221,7 +229,7 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
 
     async fn complain(&mut self, problem: Problem) -> Result<(), End> {
         let word = self.keeper.hub.word("error", json!({ "problem": problem }));
-        self.send(vec![word]).await
+        self.say(word).await
     }
 
     async fn answer(&mut self, said: Said) -> Result<(), End> {
@@ -234,7 +242,7 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
                 let about =
                     json!({ "seq": seq, "heartbeat_seconds": self.keeper.settings.heartbeat.as_secs_f64() });
                 let word = self.keeper.hub.word("welcome", about);
-                self.send(vec![word]).await
+                self.say(word).await
             }
             Said::Unsubscribe { topics } => {
                 topics.iter().for_each(|topic| self.interest.remove(topic));
@@ -257,70 +265,23 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
         let fresh = Interest::of(topics.iter().map(String::as_str));
         let here = self.cursor;
         let missed = match &after {
-            None => Taken::Frames(Vec::new()),
+            None => Some(Vec::new()),
             Some(After { epoch, seq }) => match hub.after(epoch, *seq) {
-                Some(from) if from.0 <= here.0 => hub.between(from, here, &fresh),
-                Some(_) => Taken::Frames(Vec::new()),
-                None => Taken::Gap,
+                Some(from) if from.0 <= here.0 => self.scope.between(&self.keeper, from, here, &fresh),
+                Some(_) => Some(Vec::new()),
+                None => None,
             },
         };
         topics.iter().for_each(|topic| self.interest.add(topic));
         let seq = hub.seq_at(here);
         let mut frames = match missed {
-            Taken::Frames(frames) => frames,
-            Taken::Gap => {
+            Some(frames) => frames,
+            None => {
                 vec![hub.word("resync", json!({ "topics": topics, "seq": seq, "reason": "not-covered" }))]
             }
         };
-        frames.extend(self.keeper.partials(&fresh));
+        frames.extend(self.keeper.partials(&fresh, &self.scope));
         frames.push(self.keeper.hub.word("caught_up", json!({ "topics": topics, "seq": seq })));
-        self.send(frames).await
-    }
-}
-
-/// Writes frames with as few calls as the system allows.
-async fn write_all(io: &mut (impl AsyncWrite + Unpin), frames: &[Frame]) -> std::io::Result<()> {
-    let (mut at, mut within) = (0, 0);
-    while at < frames.len() {
-        let mut parts = [IoSlice::new(&[]); AT_ONCE];
-        let mut count = 0;
-        for (part, frame) in parts.iter_mut().zip(&frames[at..]) {
-            let skipped = if count == 0 { within } else { 0 };
-            *part = IoSlice::new(&frame.whole()[skipped..]);
-            count += 1;
-        }
-        let mut written = io.write_vectored(&parts[..count]).await?;
-        if written == 0 {
-            return Err(std::io::ErrorKind::WriteZero.into());
-        }
-        while at < frames.len() && written >= frames[at].len() - within {
-            written -= frames[at].len() - within;
-            (at, within) = (at + 1, 0);
-        }
-        within += written;
-    }
-    io.flush().await
-}
-
-#[cfg(test)]
-mod tests {
-    use tokio::io::AsyncReadExt as _;
-
-    use super::*;
-
-    /// A pipe that takes a few bytes at a time cuts frames everywhere.
-    #[tokio::test]
-    async fn frames_arrive_whole_and_in_order_however_little_a_socket_takes() {
-        let frames: Vec<Frame> = (0..200).map(|number| Frame::text(&"x".repeat(number))).collect();
-        let whole: Vec<u8> = frames.iter().flat_map(|frame| frame.whole().to_vec()).collect();
-        for room in [1, 2, 3, 7, 64, 1000, 1 << 20] {
-            let (mut ours, mut theirs) = tokio::io::duplex(room);
-            let all = frames.clone();
-            let writing = tokio::spawn(async move { write_all(&mut ours, &all).await });
-            let mut read = Vec::new();
-            theirs.read_to_end(&mut read).await.unwrap();
-            writing.await.unwrap().unwrap();
-            assert!(read == whole, "{room}");
-        }
+        self.send(frames.into_iter().collect()).await
     }
 }

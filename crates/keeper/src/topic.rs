@@ -1,9 +1,11 @@
 //! What an event is about, and who wants to know.
 
+use std::sync::Arc;
+
 /// What an event is about: a session, and whether lists show it.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
-    topic: Box<str>,
+    topic: Arc<str>,
     is_overview: bool,
 }
 
@@ -14,7 +16,7 @@ impl Subject {
         Self { topic: format!("session:{session}").into(), is_overview }
     }
 
-    pub(crate) fn topic(&self) -> &str {
+    pub(crate) fn topic(&self) -> &Arc<str> {
         &self.topic
     }
 }

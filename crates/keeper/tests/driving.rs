@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 use crate::kit::{Kept, Socket};
 
 /// A person's home with the real CLI in it, and a keeper.
-struct Desk {
+pub(crate) struct Desk {
     home: Home,
     settings: Settings,
 }
 
 impl Desk {
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let Some(home) = Home::new() else {
             cannot("Claude Code cannot be installed");
             return None;
@@ -37,13 +37,13 @@ impl Desk {
         settings
     }
 
-    fn keeper(&self) -> Kept {
+    pub(crate) fn keeper(&self) -> Kept {
         let mut settings = Self::settings(&self.home);
         settings.idle = self.settings.idle;
         Kept::start(settings)
     }
 
-    fn project(&self) -> PathBuf {
+    pub(crate) fn project(&self) -> PathBuf {
         self.home.project().canonicalize().unwrap()
     }
 }
@@ -74,7 +74,7 @@ fn new_id() -> String {
     format!("{:08x}-2222-4222-8222-{:012x}", fastrand::u32(..), fastrand::u64(..) >> 16)
 }
 
-fn turn(kept: &Kept, session: &str, prompt: &Prompt, mode: &str) -> (String, Value) {
+pub(crate) fn turn(kept: &Kept, session: &str, prompt: &Prompt, mode: &str) -> (String, Value) {
     let id = new_id();
     let body = json!({
         "client_message_id": id, "mode": mode, "parts": [{ "type": "text", "text": prompt.to_string() }],
@@ -84,7 +84,7 @@ fn turn(kept: &Kept, session: &str, prompt: &Prompt, mode: &str) -> (String, Val
     (id, answer.json())
 }
 
-fn create(kept: &Kept, desk: &Desk, prompt: &Prompt) -> String {
+pub(crate) fn create(kept: &Kept, desk: &Desk, prompt: &Prompt) -> String {
     let body = json!({ "cwd": desk.project(), "prompt": prompt.to_string(), "name": "A try" });
     let created = kept.post("/sessions", body);
     assert_eq!(created.status, 201, "{}", String::from_utf8_lossy(&created.body));
@@ -98,7 +98,7 @@ fn state(kept: &Kept, session: &str) -> String {
 }
 
 #[track_caller]
-fn until_state(kept: &Kept, session: &str, wanted: &str) {
+pub(crate) fn until_state(kept: &Kept, session: &str, wanted: &str) {
     kept.until(&format!("{session} is {wanted}"), || (state(kept, session) == wanted).then_some(()));
 }
 
@@ -107,22 +107,23 @@ fn pending(kept: &Kept) -> Vec<Value> {
 }
 
 #[track_caller]
-fn wait_for_request(kept: &Kept) -> Value {
+pub(crate) fn wait_for_request(kept: &Kept) -> Value {
     kept.until("somebody is asked", || pending(kept).first().cloned())
 }
 
-fn decide(kept: &Kept, request: &Value, decision: &str) -> crate::kit::Answer {
+pub(crate) fn decide(kept: &Kept, request: &Value, decision: &str) -> crate::kit::Answer {
     let id = request["shown"]["id"].as_str().unwrap();
     let body = json!({ "decision": decision, "shown_digest": request["digest"] });
     kept.post(&format!("/attention/{id}/decision"), body)
 }
 
 /// Returns what was said, once all of it is on disk: the agent may write it down after it has said it.
-fn texts(kept: &Kept, session: &str) -> Vec<String> {
+pub(crate) fn texts(kept: &Kept, session: &str) -> Vec<String> {
     let items = kept.until("all that was said is written down", || {
         let page = kept.get(&format!("/sessions/{session}/messages?limit=500")).good();
         let items = page["items"].as_array().unwrap().clone();
-        items.iter().all(|item| item["provisional"] == false).then_some(items)
+        let is_written = !items.is_empty() && items.iter().all(|item| item["provisional"] == false);
+        is_written.then_some(items)
     });
     items.iter().map(|item| item["content"].to_string()).collect()
 }
@@ -515,4 +516,42 @@ fn an_agent_is_ended_when_it_is_idle_and_started_when_it_is_needed() {
     kept.until("it was answered", || {
         texts_or_none(&kept, &id)?.iter().any(|text| text.contains("2.")).then_some(())
     });
+}
+
+/// Claudekeeper's fault 6: modes that nobody knows, a mode that is not heard, and one that a resumed session has forgotten.
+#[test]
+fn a_permission_mode_is_one_that_there_is_and_holds_when_the_session_goes_on() {
+    let Some(desk) = Desk::new() else { return };
+    let mut kept = desk.keeper();
+    let refused = |body: Value| {
+        let answer = kept.post("/sessions", body);
+        (answer.status, answer.json()["code"].as_str().unwrap().to_owned())
+    };
+    let cwd = desk.project();
+    for mode in ["dangerously-skip-permissions", "acceptedits", ""] {
+        let code = refused(json!({ "cwd": cwd, "permission_mode": mode }));
+        assert_eq!(code, (400, "bad-request".into()), "{mode}");
+    }
+    // Nothing that is not understood is passed over in silence, and nobody runs unasked by saying so.
+    assert_eq!(refused(json!({ "cwd": cwd, "permissionMode": "plan" })).0, 400);
+    assert_eq!(refused(json!({ "cwd": cwd, "config": { "permission_mode": "plan" } })).0, 400);
+    let bypass = refused(json!({ "cwd": cwd, "permission_mode": "bypassPermissions" }));
+    assert_eq!(bypass, (403, "bypass-refused".into()));
+
+    let write = |name: &str| {
+        let input = json!({ "file_path": cwd.join(name), "content": name });
+        Prompt::new("Write it.").calls("Write", input).says("Done.")
+    };
+    let body = json!({ "cwd": cwd, "permission_mode": "acceptEdits", "name": "Trusted", "prompt": write("one").to_string() });
+    let id = kept.post("/sessions", body).good()["session_id"].as_str().unwrap().to_owned();
+    until_state(&kept, &id, "idle");
+    assert_eq!(fs::read_to_string(cwd.join("one")).unwrap(), "one");
+    assert_eq!(kept.get(&format!("/sessions/{id}")).good()["name"], "Trusted");
+    // The next keeper knows it too.
+    kept.end();
+    let kept = desk.keeper();
+    turn(&kept, &id, &write("two"), "start");
+    kept.until("it is written", || fs::read_to_string(cwd.join("two")).ok().filter(|text| text == "two"));
+    until_state(&kept, &id, "idle");
+    assert_eq!(kept.get("/attention").good()["items"], json!([]), "nobody was asked");
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rethread_keeper::{Running, Settings};
+use rethread_keeper::{Running, RunningUi, Settings, UiSettings};
 use rethread_store::{FileBackend, Options, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -29,6 +29,8 @@ pub(crate) struct Kept {
     pub(crate) token: String,
     pub(crate) home: PathBuf,
     pub(crate) boot: String,
+    /// What a page shows that is logged in; whoever has it does not need the token.
+    pub(crate) cookie: Option<String>,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -152,7 +154,42 @@ impl Kept {
         });
         let (address, boot) = starting.recv().unwrap();
         let token = fs::read_to_string(home.join("token")).unwrap();
-        Self { address, token, home, boot, stop: Some(stop), thread: Some(thread) }
+        Self { address, token, home, boot, cookie: None, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Serves the page apart from its keeper, and logs in at it.
+    pub(crate) fn apart(settings: UiSettings) -> Self {
+        let home = settings.home.clone();
+        let (started, starting) = std::sync::mpsc::channel();
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+            runtime.block_on(async {
+                let running = RunningUi::start(settings).await.unwrap();
+                started.send((running.address(), running.one_time_url())).unwrap();
+                running.until(async { drop(stopped.await) }).await.unwrap();
+            });
+        });
+        let (address, boot) = starting.recv().unwrap();
+        let (stop, thread) = (Some(stop), Some(thread));
+        let mut apart = Self { address, token: String::new(), home, boot, cookie: None, stop, thread };
+        apart.cookie = Some(apart.log_in());
+        apart
+    }
+
+    /// Changes the one-time code for a cookie.
+    pub(crate) fn log_in(&self) -> String {
+        let code = self.boot.split_once("#boot=").unwrap().1;
+        let origin = format!("http://{}", self.host());
+        let body = json!({ "code": code }).to_string();
+        let headers = [("Authorization", ""), ("Origin", &origin)];
+        let answer = self.ask("POST", "/api/v1/auth/exchange", &headers, &body);
+        assert_eq!(answer.status, 204, "{}", answer.head);
+        let cookie = answer.header("set-cookie").unwrap();
+        let holds = |word: &str| assert!(cookie.contains(word), "{cookie}");
+        ["HttpOnly", "SameSite=Strict", "Path=/"].into_iter().for_each(holds);
+        cookie.split(';').next().unwrap().to_owned()
     }
 
     /// Ends it, as a signal would.
@@ -184,19 +221,22 @@ impl Kept {
         self.ask("DELETE", &format!("/api/v1{path}"), &[], "")
     }
 
-    /// Asks as a script with the token would; headers of the same name take the place of the usual ones.
+    /// Asks as a script with the token would, or as a page with its cookie; headers of the same name take the place of the usual ones.
     pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        let bearer = format!("Bearer {}", self.token);
+        let bearer = if self.cookie.is_none() { format!("Bearer {}", self.token) } else { String::new() };
+        let origin = self.cookie.as_ref().map(|_| format!("http://{}", self.host())).unwrap_or_default();
         let usual = [
             ("Host", self.host()),
             ("Authorization", bearer),
+            ("Cookie", self.cookie.clone().unwrap_or_default()),
+            ("Origin", origin),
             ("X-Rethread", "1".into()),
             ("Content-Type", "application/json".into()),
             ("Content-Length", body.len().to_string()),
         ];
         let mut head = format!("{method} {path} HTTP/1.1\r\n");
         let given = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
-        for (name, value) in usual.iter().filter(|(name, _)| !given(name)) {
+        for (name, value) in usual.iter().filter(|(name, value)| !given(name) && !value.is_empty()) {
             head += &format!("{name}: {value}\r\n");
         }
         // An empty value leaves the usual one out.
@@ -286,8 +326,17 @@ impl Socket {
     pub(crate) fn open(kept: &Kept) -> Self {
         use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
         let mut request = format!("ws://{}/api/v1/stream", kept.host()).into_client_request().unwrap();
-        let bearer = format!("Bearer {}", kept.token).parse().unwrap();
-        request.headers_mut().insert("authorization", bearer);
+        match &kept.cookie {
+            Some(cookie) => {
+                request.headers_mut().insert("cookie", cookie.parse().unwrap());
+                let origin = format!("http://{}", kept.host()).parse().unwrap();
+                request.headers_mut().insert("origin", origin);
+            }
+            None => {
+                let bearer = format!("Bearer {}", kept.token).parse().unwrap();
+                request.headers_mut().insert("authorization", bearer);
+            }
+        }
         let stream = TcpStream::connect(kept.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Self(tokio_tungstenite::tungstenite::client(request, stream).unwrap().0)

@@ -9,3 +9,4 @@ mod page;
 mod reading;
 mod security;
 mod streams;
+mod ui;

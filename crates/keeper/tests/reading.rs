@@ -360,3 +360,30 @@ fn messages_are_counted_in_the_background_and_the_counts_are_known_to_the_next_k
     let kept = home.keeper();
     assert_eq!(kept.get(&format!("/sessions/{counted}")).good()["message_count"], 7);
 }
+
+/// Claudekeeper's fault 8: the folder of a deleted session's subagents stayed behind.
+#[test]
+fn a_deleted_session_leaves_nothing_of_its_subagents_behind() {
+    let home = Home::new();
+    let id = session();
+    let transcript = home.conversation(&id, "/tmp", 3);
+    let beside = transcript.with_extension("");
+    let agent = beside.join("subagents/agent-a1.jsonl");
+    fs::create_dir_all(agent.parent().unwrap()).unwrap();
+    fs::write(&agent, crate::kit::line(&id, "/tmp", 0)).unwrap();
+    let kept = home.keeper();
+    assert_eq!(kept.get(&format!("/sessions/{id}/subagents")).good()["items"].as_array().unwrap().len(), 1);
+    let undo = kept.delete(&format!("/sessions/{id}")).good()["undo"].as_str().unwrap().to_owned();
+    let left: Vec<_> = fs::read_dir(transcript.parent().unwrap()).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+    for route in ["", "/subagents", "/messages?agent=a1"] {
+        assert_eq!(kept.get(&format!("/sessions/{id}{route}")).status, 404, "{route}");
+    }
+    // All of it comes back.
+    kept.post(undo.strip_prefix("/api/v1").unwrap(), json!({})).good();
+    assert_eq!(fs::read_to_string(&agent).unwrap(), crate::kit::line(&id, "/tmp", 0));
+    assert_eq!(
+        kept.get(&format!("/sessions/{id}/messages?agent=a1")).good()["items"].as_array().unwrap().len(),
+        1
+    );
+}

@@ -1,5 +1,4 @@
 //! The security baseline, point by point, with the attacks it is there for.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -26,13 +25,18 @@ fn every_route_refuses_every_attack() {
     let id = session();
     home.conversation(&id, "/tmp", 2);
     let kept = home.keeper();
+    refuses_every_attack(&kept, &kept.token, &id);
+}
+
+/// Attacks every route that there is; `token` is the one that would come in at the keeper.
+pub(crate) fn refuses_every_attack(kept: &Kept, token: &str, id: &str) {
     let table = route_table();
     assert!(table.len() > 20, "{table:?}");
     let ours = format!("http://{}", kept.host());
     let large = "x".repeat(9 << 20);
     for (method, route) in &table {
         let (open, mutates) = (is_open(method, route), method != "GET");
-        let place = path(route, &id);
+        let place = path(route, id);
         let ask = |headers: &[(&str, &str)]| kept.ask(method, &place, headers, "{}").status;
         let refused = |status: u16| matches!(status, 401 | 429);
         for host in
@@ -58,11 +62,8 @@ fn every_route_refuses_every_attack() {
             }
         }
         if !open {
-            for headers in [
-                &[("Authorization", "")][..],
-                &[("Authorization", "Bearer 00")],
-                &[("Authorization", &kept.token)],
-            ] {
+            for given in ["", "Bearer 00", token] {
+                let headers = &[("Authorization", given), ("Cookie", "")];
                 let status = ask(headers);
                 assert!(refused(status), "{method} {route} {headers:?}: {status}");
             }
@@ -96,8 +97,8 @@ fn every_route_refuses_every_attack() {
                 assert!((400..500).contains(&status), "{method} {route} with {odd}: {status}");
             }
         }
-        let query = format!("{place}?token={}", kept.token);
-        let status = kept.ask(method, &query, &[("Authorization", "")], "{}").status;
+        let query = format!("{place}?token={token}");
+        let status = kept.ask(method, &query, &[("Authorization", ""), ("Cookie", "")], "{}").status;
         assert!((400..500).contains(&status), "{method} {route} with a token in its query: {status}");
     }
     // Nobody attacked successfully, and whoever has the token still comes in.
@@ -151,7 +152,10 @@ fn a_keeper_listens_on_the_loopback_only_and_its_files_are_its_owners() {
     assert!(matches!(refused, Err(Error::NotLoopback(_))), "{refused:?}");
     // A second keeper on the same home would be a second truth.
     let second = runtime.block_on(Running::start(home.settings()));
-    assert!(matches!(second, Err(Error::RunsAlready { pid }) if pid == std::process::id()), "{second:?}");
+    assert!(
+        matches!(second, Err(Error::RunsAlready { what: "keeper", pid }) if pid == std::process::id()),
+        "{second:?}"
+    );
 }
 
 /// Point 2: a page of an attacker's whose name suddenly leads to us.
@@ -185,7 +189,7 @@ fn dns_rebinding_meets_a_name_that_is_not_ours() {
 fn a_cross_site_websocket_is_refused_before_it_is_one() {
     let home = Home::new();
     let kept = home.keeper();
-    let cookie = log_in(&kept);
+    let cookie = kept.log_in();
     let ours = format!("http://{}", kept.host());
     let open = |headers: &[(&str, &str)]| {
         let upgrade = [
@@ -219,18 +223,6 @@ fn a_cross_site_websocket_is_refused_before_it_is_one() {
     assert_eq!(open(&[("Origin", &ours)]), 401);
 }
 
-fn log_in(kept: &Kept) -> String {
-    let code = kept.boot.split_once("#boot=").unwrap().1;
-    let answer = exchange(kept, code);
-    assert_eq!(answer.status, 204, "{answer:?}");
-    let cookie = answer.header("set-cookie").unwrap();
-    assert!(
-        cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict") && cookie.contains("Path=/"),
-        "{cookie}"
-    );
-    cookie.split(';').next().unwrap().to_owned()
-}
-
 fn exchange(kept: &Kept, code: &str) -> crate::kit::Answer {
     let ours = format!("http://{}", kept.host());
     let headers = [("Authorization", ""), ("Origin", ours.as_str())];
@@ -242,7 +234,7 @@ fn exchange(kept: &Kept, code: &str) -> crate::kit::Answer {
 fn a_code_logs_a_browser_in_once_and_secrets_stay_out_of_logs() {
     let home = Home::new();
     let mut kept = home.keeper();
-    let cookie = log_in(&kept);
+    let cookie = kept.log_in();
     let ours = format!("http://{}", kept.host());
     let code = kept.boot.split_once("#boot=").unwrap().1.to_owned();
     assert_eq!(exchange(&kept, &code).status, 401, "a code is good for one use");

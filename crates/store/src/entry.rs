@@ -82,6 +82,11 @@ impl Entry {
         self
     }
 
+    /// Returns the same entry with other bytes, which must be an entry too.
+    pub(crate) fn with_bytes(self, bytes: Bytes) -> Self {
+        Self { bytes, ..self }
+    }
+
     /// Returns the entry's name in its session.
     pub fn id(&self) -> &EntryId {
         &self.id

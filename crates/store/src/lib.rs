@@ -86,6 +86,7 @@ pub use recorder::{
 };
 pub use repair::{Mode, Repair};
 pub use resume::{Resume, Scope, Which};
+pub use rethread_redact::{Finding, Redactor};
 pub use session::{Archive, Branched, Page, Session};
 pub use stamp::{Flaw, Kind, Line, Stamp};
 pub use store::{FORMAT, NewSession, Options, Store};

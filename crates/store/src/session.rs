@@ -66,9 +66,8 @@ impl Session {
 
     /// Adds an entry if the queue has room for it, without ever waiting.
     pub fn try_append(&self, entry: Entry) -> Result<Ticket> {
-        self.check_size(&entry)?;
         let log = self.log(LogName::Messages);
-        self.store.inner.writer.try_submit(&log, self.request(vec![Draft::entry(entry)]))
+        self.store.inner.writer.try_submit(&log, self.request(vec![self.draft(entry)?]))
     }
 
     /// Adds an entry and waits on this thread until it is as durable as the store makes it.
@@ -76,15 +75,14 @@ impl Session {
     /// For programs that are not async. Where nobody else is writing the session, this thread writes it itself, which
     /// is quicker than [`append`](Self::append) with a [`wait`](Ticket::wait): no other thread has to be woken.
     pub fn append_and_wait(&self, entry: Entry) -> Result<Ack> {
-        self.check_size(&entry)?;
         let log = self.log(LogName::Messages);
-        self.store.inner.writer.submit_and_wait(&log, self.request(vec![Draft::entry(entry)]))
+        self.store.inner.writer.submit_and_wait(&log, self.request(vec![self.draft(entry)?]))
     }
 
     /// Adds entries, each following the one before, all of them or none.
     pub async fn append_all(&self, entries: Vec<Entry>) -> Result<Ticket> {
-        entries.iter().try_for_each(|entry| self.check_size(entry))?;
-        self.submit(LogName::Messages, entries.into_iter().map(Draft::entry).collect()).await
+        let drafts = entries.into_iter().map(|entry| self.draft(entry)).collect::<Result<_>>()?;
+        self.submit(LogName::Messages, drafts).await
     }
 
     /// Adds an entry and changes metadata, both or neither.
@@ -95,14 +93,12 @@ impl Session {
         entry: Entry,
         change: impl FnMut(&mut Metadata) + Send + 'static,
     ) -> Result<Ticket> {
-        self.check_size(&entry)?;
-        self.submit(LogName::Messages, vec![Draft::entry(entry), Draft::Change(Box::new(change))]).await
+        self.submit(LogName::Messages, vec![self.draft(entry)?, Draft::Change(Box::new(change))]).await
     }
 
     /// Adds an entry to the transcript: the agent's full message stream, apart from the conversation.
     pub async fn append_transcript(&self, entry: Entry) -> Result<Ticket> {
-        self.check_size(&entry)?;
-        self.submit(LogName::Transcript, vec![Draft::entry(entry)]).await
+        self.submit(LogName::Transcript, vec![self.draft(entry)?]).await
     }
 
     /// Changes metadata and waits until that is durable. Concurrent changes are never lost: each is made from the
@@ -120,12 +116,13 @@ impl Session {
         messages: &[Entry],
         change: impl FnMut(&mut Metadata) + Send + 'static,
     ) -> Result<Ticket> {
+        let messages: Vec<Entry> = messages.iter().cloned().map(|entry| self.store.redacted(entry)).collect();
         messages.iter().try_for_each(|entry| self.check_size(entry))?;
         // What waits to be written must not be taken for new and be added twice.
         self.store.inner.writer.settle(&self.log(LogName::Messages)).await?;
         let present = self.messages().await?;
         let same =
-            present.entries().zip(messages).take_while(|(one, other)| one.as_bytes() == other.as_bytes());
+            present.entries().zip(&messages).take_while(|(one, other)| one.as_bytes() == other.as_bytes());
         let common = same.count();
         let mut drafts: Vec<Draft> = messages[common..].iter().cloned().map(Draft::entry).collect();
         let mut lane = self.lane.clone();
@@ -377,6 +374,12 @@ impl Session {
 
     fn request(&self, drafts: Vec<Draft>) -> Request {
         Request { drafts, lane: self.lane.clone(), nonce: self.nonce.clone(), ..Request::default() }
+    }
+
+    fn draft(&self, entry: Entry) -> Result<Draft> {
+        let entry = self.store.redacted(entry);
+        self.check_size(&entry)?;
+        Ok(Draft::entry(entry))
     }
 
     fn check_size(&self, entry: &Entry) -> Result<()> {

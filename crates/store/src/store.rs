@@ -1,13 +1,16 @@
 //! All sessions of one place.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use rethread_redact::Redactor;
 
 use crate::backend::{Backend, Durability, Expect, From, Key, LogKey, LogName, Put, Target};
 use crate::chain;
+use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
 use crate::health::{Event, Health};
@@ -31,6 +34,11 @@ pub struct Options {
     pub limits: Limits,
     /// How long [`Store::close`] waits for what is still being written.
     pub close_within: Duration,
+    /// Takes secrets out of entries before they are written; `None`: entries are kept byte for byte.
+    ///
+    /// What was stored before stays as it is, and so does the content of files in checkpoints: a rewind that brought
+    /// back anything else would be none.
+    pub redactor: Option<Arc<Redactor>>,
 }
 
 impl Default for Options {
@@ -39,6 +47,7 @@ impl Default for Options {
             durability: Durability::Synced,
             limits: Limits::default(),
             close_within: Duration::from_secs(30),
+            redactor: None,
         }
     }
 }
@@ -143,6 +152,15 @@ impl Store {
     pub fn on(backend: Arc<dyn Backend>, options: Options) -> Self {
         let writer = Writer::new(backend.clone(), options.durability, options.limits.clone());
         Self { inner: Arc::new(Inner { backend, writer, sightings: Sightings::default(), options }) }
+    }
+
+    /// Returns an entry as it is to be stored.
+    pub(crate) fn redacted(&self, entry: Entry) -> Entry {
+        let Some(redactor) = &self.inner.options.redactor else { return entry };
+        match redactor.redact(entry.as_str()) {
+            Cow::Borrowed(_) => entry,
+            Cow::Owned(clean) => entry.with_bytes(clean.into()),
+        }
     }
 
     /// Returns the backend, for what is not about sessions.

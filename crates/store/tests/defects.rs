@@ -145,16 +145,18 @@ fn catch(defect: &str, test: &str) -> Result<(), &'static str> {
 #[test]
 fn every_test_that_the_proof_names_is_one() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    // The keeper has some beside what they test.
-    let folders =
-        ["store/tests", "cli/tests", "checkpoint/tests", "transcripts/tests", "keeper/tests", "keeper/src"];
-    let sources = folders.map(|folder| crate::kit::tree(&crates.join(folder)));
+    // The keeper and the driver have some beside what they test.
+    let tested =
+        ["store/tests", "cli/tests", "checkpoint/tests", "transcripts/tests", "keeper/tests", "claude/tests"];
+    let folders = tested.iter().chain(&["keeper/src", "claude/src"]);
+    let sources: Vec<_> = folders.map(|folder| crate::kit::tree(&crates.join(folder))).collect();
     let mut tests = std::collections::HashSet::new();
     for (path, bytes) in
         sources.iter().flatten().filter(|(path, _)| path.extension().is_some_and(|it| it == "rs"))
     {
         let (module, text) = (path.file_stem().unwrap().to_str().unwrap(), String::from_utf8_lossy(bytes));
-        for (_, after) in text.match_indices("#[test]").map(|(at, found)| text[at..].split_at(found.len())) {
+        let marks = text.match_indices("#[test]").chain(text.match_indices("#[tokio::test"));
+        for (_, after) in marks.map(|(at, found)| text[at..].split_at(found.len())) {
             let name = after.split_once("fn ").and_then(|(_, rest)| rest.split_once('(')).unwrap().0;
             // All of a file's, one of it, and one beside what it tests.
             tests.extend([format!("{module}::*"), format!("{module}::{name}"), format!("tests::{name}")]);

@@ -18,6 +18,7 @@ mod long;
 mod older_faults;
 mod promises;
 mod recorder;
+mod redaction;
 mod setbacks;
 mod torn;
 mod waiting;

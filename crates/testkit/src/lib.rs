@@ -1,5 +1,5 @@
-//! What tests run against: the real Claude Code CLI in a home of its own, and a Messages API that answers as its
-//! prompts say.
+//! What tests run against: the real Claude Code CLI in a home of its own, a Messages API that answers as its prompts
+//! say, and a real PostgreSQL server.
 //!
 //! Nothing here touches a person's own configuration: the CLI gets an empty environment, a temporary home and an
 //! address on the loopback.
@@ -14,6 +14,7 @@ mod conversation;
 mod fixture;
 mod home;
 mod http;
+mod postgres;
 mod program;
 mod scenario;
 mod script;
@@ -25,6 +26,7 @@ pub use claude::{Claude, Ran};
 pub use conversation::Conversation;
 pub use fixture::{Fixture, PROBE};
 pub use home::Home;
+pub use postgres::Postgres;
 pub use program::{PINNED, Program, PythonSdk, Sdk, package};
 pub use scenario::{SCENARIOS, Scenario};
 pub use script::{HALF_A_CHARACTER, Prompt, Reply};

@@ -48,6 +48,11 @@ impl Sdk {
         FOUND.as_ref()
     }
 
+    /// Returns the file that says what it offers.
+    pub fn types(&self) -> PathBuf {
+        self.folder.join("node_modules/@anthropic-ai/claude-agent-sdk/sdk.d.ts")
+    }
+
     /// Returns a command that runs a module with the SDK at hand, for a Claude configuration folder.
     pub fn command(&self, config: &Path, module: &str) -> Command {
         let mut command = Command::new("node");

@@ -1,8 +1,8 @@
 //! What changes a session, each asked for by name: its name, its tag, whether it is put away.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::claude_folder::ClaudeFolder;
 use crate::error::{Error, Result};
-use crate::session::folder_of;
+use crate::folder::Folder;
 
 /// Where a session belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,17 +30,19 @@ impl ClaudeFolder {
             return Err(Error::BadName { what: "name", text: name.into(), rule });
         }
         let path = self.find(session)?;
+        let (folder, file) = self.place(&path)?;
         // Both or neither: opened first, written to last.
-        let file = open(&path)?;
-        write_beside(&path, "custom-title.json", &json!({ "customTitle": name }))?;
-        append(file, &path, &json!({ "type": "custom-title", "customTitle": name, "sessionId": session }))
+        let opened = folder.append(file)?;
+        write_beside(&folder, session, "custom-title.json", &json!({ "customTitle": name }))?;
+        append(opened, &path, &json!({ "type": "custom-title", "customTitle": name, "sessionId": session }))
     }
 
     /// Gives a session a tag, or takes it off.
     pub fn tag(&self, session: &str, tag: Option<&str>) -> Result<()> {
         let path = self.find(session)?;
-        let entry = json!({ "type": "tag", "tag": tag.unwrap_or_default().trim(), "sessionId": session });
-        append(open(&path)?, &path, &entry)
+        let (folder, file) = self.place(&path)?;
+        let tag = tag.unwrap_or_default().trim();
+        append(folder.append(file)?, &path, &json!({ "type": "tag", "tag": tag, "sessionId": session }))
     }
 
     /// Puts a session away, or takes it out again.
@@ -48,12 +50,8 @@ impl ClaudeFolder {
         let path = self.find(session)?;
         let at = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
         let note = json!({ "archived": shelf == Shelf::Archive, "at": at, "by": "rethread" });
-        write_beside(&path, "archived.json", &note)
+        write_beside(&self.place(&path)?.0, session, "archived.json", &note)
     }
-}
-
-fn open(path: &Path) -> Result<File> {
-    OpenOptions::new().read(true).append(true).open(path).map_err(Error::io("append to", path))
 }
 
 /// Appends one line with one call, as Claude Code does, so that it never lands within another's.
@@ -76,14 +74,6 @@ fn ends_within_a_line(file: &File) -> std::io::Result<bool> {
 }
 
 /// Replaces a small file in the folder beside a transcript.
-fn write_beside(transcript: &Path, name: &str, content: &Value) -> Result<()> {
-    let folder = folder_of(transcript);
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(Error::io("make", &folder))?;
-    let path = folder.join(name);
-    let aside = folder.join(format!("{name}.{}", std::process::id()));
-    let fail = |error| Error::io("write", &path)(error);
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside).map_err(fail)?;
-    file.write_all(content.to_string().as_bytes()).map_err(fail)?;
-    fs::rename(&aside, &path).map_err(fail)
+fn write_beside(folder: &Folder, session: &str, name: &str, content: &Value) -> Result<()> {
+    folder.made_folder(session)?.replace(name, content.to_string().as_bytes())
 }

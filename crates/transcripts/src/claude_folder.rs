@@ -1,6 +1,8 @@
 //! Claude Code's folder, and the sessions in it.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -11,6 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::catalog::{Catalog, Record};
 use crate::count::Count;
 use crate::error::{Error, Result};
+use crate::folder::Folder;
 use crate::listing::{Listing, assemble};
 use crate::live::{Live, live};
 use crate::session::Session;
@@ -40,6 +43,7 @@ const RACY: i64 = 1_000_000_000;
 #[derive(Clone, Debug)]
 pub struct ClaudeFolder {
     root: PathBuf,
+    links: Links,
 }
 
 /// How to list sessions.
@@ -84,7 +88,25 @@ impl ListOptions {
 impl ClaudeFolder {
     /// Names a folder. Nothing is read yet.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), links: Links::default() }
+    }
+
+    /// Says what to do about links beneath the folder when something is changed: renamed, deleted, restored, forked.
+    pub fn links(self, links: Links) -> Self {
+        Self { links, ..self }
+    }
+
+    /// Opens the folder that a file of this one is in; also returns the file's name.
+    pub(crate) fn place<'a>(&self, path: &'a Path) -> Result<(Folder, &'a OsStr)> {
+        let nowhere = || Error::io("open", path)(io::ErrorKind::NotFound.into());
+        let within = path.strip_prefix(&self.root).map_err(|_| nowhere())?;
+        let (Some(folder), Some(name)) = (within.parent(), path.file_name()) else { return Err(nowhere()) };
+        Ok((Folder::open(&self.root, self.links)?.beneath(folder)?, name))
+    }
+
+    /// Opens this folder itself.
+    pub(crate) fn open(&self) -> Result<Folder> {
+        Folder::open(&self.root, self.links)
     }
 
     /// Returns the folder.

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fs::{self, File};
-use std::io::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -13,6 +12,7 @@ use crate::chain::Chain;
 use crate::claude_folder::ClaudeFolder;
 use crate::envelope::Envelope;
 use crate::error::{Error, Result};
+use crate::folder::Folder;
 use crate::folder_name::folder_name;
 use crate::lines::each_entry;
 use crate::object::Object;
@@ -50,7 +50,8 @@ impl ClaudeFolder {
     /// their ids, as in Claude Code's own forks, and say where they come from.
     pub fn fork(&self, session: &str, fork: &NativeFork) -> Result<Written> {
         let path = self.find(session)?;
-        let transcript = Transcript::open(&path)?;
+        let (folder, file) = self.place(&path)?;
+        let transcript = Transcript::of(folder.read(file)?, &path)?;
         let chain = match &fork.at {
             Some(uuid) => transcript.chain_to(uuid)?,
             None => transcript.active(),
@@ -70,7 +71,7 @@ impl ClaudeFolder {
         let entries = lines.len() - before;
         lines.push(last_prompt(&new, &leaf));
         let to = path.with_file_name(format!("{new}.jsonl"));
-        write_new(&to, &new, &lines)?;
+        write_new(&folder, &new, &lines)?;
         self.link_file_history(session, &new)?;
         Ok(Written { session_id: new, path: to, entries })
     }
@@ -79,12 +80,12 @@ impl ClaudeFolder {
     /// left as it is.
     pub fn repaired_copy(&self, session: &str) -> Result<Written> {
         let path = self.find(session)?;
-        let transcript = Transcript::open(&path)?;
+        let (folder, file) = self.place(&path)?;
+        let transcript = Transcript::of(folder.read(file)?, &path)?;
         let new = new_id(None)?;
         let mended = transcript.mended_parents(None);
         let (mut lines, mut doubled) = (Vec::new(), transcript.doubled()?);
-        let file = File::open(&path).map_err(Error::io("open", &path))?;
-        each_entry(&file, transcript.length(), |span, raw| {
+        each_entry(transcript.file(), transcript.length(), |span, raw| {
             // Of entries with one id the last counts, at the place of the first.
             let (offset, raw) = match doubled.get_mut(&span.offset) {
                 Some(last) => match last.take() {
@@ -106,7 +107,7 @@ impl ClaudeFolder {
         let entries = lines.len();
         lines.push(last_prompt(&new, &leaf));
         let to = path.with_file_name(format!("{new}.jsonl"));
-        write_new(&to, &new, &lines)?;
+        write_new(&folder, &new, &lines)?;
         Ok(Written { session_id: new, path: to, entries })
     }
 
@@ -126,28 +127,18 @@ impl ClaudeFolder {
         let lines: Vec<Vec<u8>> = entries.into_iter().filter_map(|entry| rewrite.of(entry)).collect();
         let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
         let folder = self.projects().join(folder_name(&cwd.to_string_lossy()));
-        fs::create_dir_all(&folder).map_err(Error::io("make", &folder))?;
+        fs::create_dir_all(self.path()).map_err(Error::io("make", self.path()))?;
         let path = folder.join(format!("{session}.jsonl"));
-        write_new(&path, &session, &lines)?;
+        let within = folder.strip_prefix(self.path()).unwrap_or(Path::new(""));
+        write_new(&self.open()?.made_beneath(within)?, &session, &lines)?;
         Ok(Written { session_id: session, path, entries: lines.len() })
     }
 
     /// Gives a fork the file history of its origin, as Claude Code does: the same files, linked.
     fn link_file_history(&self, from: &str, to: &str) -> Result<()> {
-        let (from, to) =
-            (self.path().join("file-history").join(from), self.path().join("file-history").join(to));
-        let Ok(entries) = fs::read_dir(&from) else { return Ok(()) };
-        fs::create_dir_all(&to).map_err(Error::io("make", &to))?;
-        for entry in entries.flatten() {
-            let new = to.join(entry.file_name());
-            // Left by a session of this id that is no more.
-            drop(fs::remove_file(&new));
-            // Not every file system has links.
-            if fs::hard_link(entry.path(), &new).is_err() && entry.path().is_file() {
-                fs::copy(entry.path(), &new).map_err(Error::io("copy", &new))?;
-            }
-        }
-        Ok(())
+        let Ok(all) = self.open()?.folder("file-history") else { return Ok(()) };
+        let Ok(from) = all.folder(from) else { return Ok(()) };
+        from.link_all(&all.made_folder(to)?)
     }
 }
 
@@ -175,9 +166,7 @@ fn copy_chain(
         copied.extend(entry.text("uuid"));
         lines.extend(Rewrite { session: to, parent, forked_from: Some(from) }.of(entry.raw()));
     }
-    let path = transcript.path();
-    let file = File::open(path).map_err(Error::io("open", path))?;
-    each_entry(&file, transcript.length(), |_, raw| {
+    each_entry(transcript.file(), transcript.length(), |_, raw| {
         let kind = Envelope::of(raw);
         if kind.is_some_and(|envelope| envelope.kind().starts_with("file-history-")) {
             let text = lossy(raw);
@@ -190,7 +179,7 @@ fn copy_chain(
             }
         }
     })
-    .map_err(Error::io("read", path))?;
+    .map_err(Error::io("read", transcript.path()))?;
     Ok(last)
 }
 
@@ -210,18 +199,13 @@ fn new_id(wanted: Option<&str>) -> Result<String> {
 }
 
 /// Writes a transcript that is not there yet, whole or not at all.
-fn write_new(path: &Path, session: &str, lines: &[Vec<u8>]) -> Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    // Made for its owner only, as Claude Code's own are.
-    let mut aside = tempfile::NamedTempFile::new_in(folder).map_err(Error::io("write", path))?;
+fn write_new(folder: &Folder, session: &str, lines: &[Vec<u8>]) -> Result<()> {
     let mut bytes = lines.join(&b'\n');
     bytes.push(b'\n');
-    aside.write_all(&bytes).map_err(Error::io("write", path))?;
-    match aside.persist_noclobber(path) {
-        Ok(_) => Ok(()),
-        Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => {
-            Err(Error::SessionExists(session.to_owned()))
+    folder.add(&format!("{session}.jsonl"), &bytes).map_err(|error| match &error {
+        Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists => {
+            Error::SessionExists(session.to_owned())
         }
-        Err(error) => Err(Error::io("write", path)(error.error)),
-    }
+        _ => error,
+    })
 }

@@ -4,7 +4,6 @@
 #![warn(missing_docs)]
 
 mod blocks;
-mod carry;
 mod catalog;
 mod chain;
 mod chain_index;
@@ -18,9 +17,11 @@ mod envelope;
 mod error;
 mod facts;
 mod fault;
+mod folder;
 mod folder_name;
 mod history;
 mod key;
+mod line;
 mod lines;
 mod listing;
 mod live;
@@ -58,6 +59,7 @@ pub use error::{Error, Result};
 pub use fault::{Fault, FaultKind};
 pub use folder_name::folder_name;
 pub use history::History;
+pub use line::Line;
 pub use listing::Listing;
 pub use live::Live;
 pub use message::{Block, Message, Role};
@@ -68,4 +70,4 @@ pub use sidechain::Sidechain;
 pub use subagent::Subagent;
 pub use transcript::Transcript;
 pub use trash::Trashed;
-pub use watch::{Change, Event, From, Means, Watch};
+pub use watch::{Change, Event, From, Happening, Means, News, Watch};

@@ -84,6 +84,10 @@ impl Transcript {
         &self.path
     }
 
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Returns how many bytes of it were read.
     pub fn length(&self) -> u64 {
         self.length

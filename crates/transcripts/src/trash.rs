@@ -1,16 +1,16 @@
 //! Sessions that were thrown away, in a folder of the caller's, until they are restored.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::carry::carry;
-use crate::claude_folder::ClaudeFolder;
+use crate::claude_folder::{ClaudeFolder, Links};
 use crate::error::{Error, Result};
+use crate::folder::Folder;
 use crate::path_text;
-use crate::session::folder_of;
 
 const TRANSCRIPT: &str = "transcript.jsonl";
 const BESIDE: &str = "beside";
@@ -40,6 +40,7 @@ impl ClaudeFolder {
         if let Some(live) = self.live_on(session) {
             return Err(Error::InUse { session: session.into(), pid: live.pid });
         }
+        let (folder, name) = self.place(&path)?;
         let place = free_place(trash, session)?;
         fs::create_dir_all(&place).map_err(Error::io("make", &place))?;
         let (trashed_at, transcript) = (Timestamp::now(), place.join(TRANSCRIPT));
@@ -49,16 +50,16 @@ impl ClaudeFolder {
         let note =
             serde_json::to_vec(&trashed).unwrap_or_else(|_| unreachable!("made of what JSON can hold"));
         fs::write(&origin, note).map_err(Error::io("write", &origin))?;
-        let moves = [
-            (self.file_history(session), place.join(FILE_HISTORY)),
-            (folder_of(&path), place.join(BESIDE)),
-            (path, trashed.transcript.clone()),
-        ];
-        for (at, (from, to)) in moves.iter().enumerate() {
-            if let Err(error) = carry(from, to) {
+        let to = Folder::open(&place, Links::Follow)?;
+        let history = self.open()?.folder(FILE_HISTORY).ok();
+        let history = history.as_ref().map(|history| (history, OsStr::new(session), FILE_HISTORY));
+        let own = [(&folder, OsStr::new(session), BESIDE), (&folder, name, TRANSCRIPT)];
+        let moves: Vec<(&Folder, &OsStr, &str)> = history.into_iter().chain(own).collect();
+        for (at, (from, name, new)) in moves.iter().enumerate() {
+            if let Err(error) = from.carry(name, &to, new) {
                 // All or nothing. What cannot be put back stays where the next try finds it.
-                let back = moves[..at].iter().rev().try_for_each(|(from, to)| carry(to, from));
-                if back.is_ok() {
+                let back = |(from, name, new): &(&Folder, &OsStr, &str)| to.carry(new, from, name);
+                if moves[..at].iter().rev().try_for_each(back).is_ok() {
                     drop(fs::remove_file(&origin).and_then(|()| fs::remove_dir(&place)));
                 }
                 return Err(error);
@@ -73,17 +74,21 @@ impl ClaudeFolder {
             .into_iter()
             .find(|(_, trashed)| trashed.session_id == session)
             .ok_or_else(|| Error::SessionNotFound(session.into()))?;
-        if trashed.path.try_exists().map_err(Error::io("look at", &trashed.path))? {
+        // By the names of its project and its file: the way to this folder may be called otherwise by now.
+        let project = trashed.path.parent().and_then(Path::file_name).unwrap_or_default();
+        let within = Path::new("projects").join(project);
+        let path = self.path().join(&within).join(format!("{session}.jsonl"));
+        if path.try_exists().map_err(Error::io("look at", &path))? {
             return Err(Error::SessionExists(session.into()));
         }
-        if let Some(folder) = trashed.path.parent() {
-            fs::create_dir_all(folder).map_err(Error::io("make", folder))?;
+        let (from, to) = (Folder::open(&place, Links::Follow)?, self.open()?.made_beneath(&within)?);
+        from.carry(BESIDE, &to, session)?;
+        if place.join(FILE_HISTORY).is_dir() {
+            from.carry(FILE_HISTORY, &self.open()?.made_folder(FILE_HISTORY)?, session)?;
         }
-        carry(&place.join(BESIDE), &folder_of(&trashed.path))?;
-        carry(&place.join(FILE_HISTORY), &self.file_history(session))?;
-        carry(&trashed.transcript, &trashed.path)?;
+        from.carry(TRANSCRIPT, &to, format!("{session}.jsonl"))?;
         fs::remove_dir_all(&place).map_err(Error::io("remove", &place))?;
-        Ok(trashed.path)
+        Ok(path)
     }
 
     /// Returns what is in the trash, the newest first.

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use crate::claude_folder::ClaudeFolder;
 use crate::error::{Error, Result};
+use crate::line::Line;
 use crate::node::Span;
 
 use files::Files;
@@ -47,6 +48,41 @@ pub enum Event {
     Restarted,
     /// The file is gone.
     Removed,
+}
+
+/// What happened to a transcript, told where it was read: nothing of it is kept.
+#[derive(Clone, Debug)]
+pub struct News<'a> {
+    /// The transcript.
+    pub path: &'a Path,
+    /// What happened.
+    pub event: Happening<'a>,
+    /// More of the same file follows at once: whoever tells others may do so with the last one.
+    pub more: bool,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are of this one, and none is kept")]
+pub enum Happening<'a> {
+    /// An entry was added.
+    Added(Line<'a>),
+    /// The file became shorter or another one. What it holds now follows, from its beginning.
+    Restarted,
+    /// The file is gone.
+    Removed,
+}
+
+impl News<'_> {
+    /// Returns it such that it can be kept.
+    pub fn into_change(self) -> Change {
+        let event = match self.event {
+            Happening::Added(line) => Event::Added { span: line.span(), raw: line.raw().to_vec() },
+            Happening::Restarted => Event::Restarted,
+            Happening::Removed => Event::Removed,
+        };
+        Change { path: self.path.to_owned(), event, more: self.more }
+    }
 }
 
 /// From where on a transcript is followed.
@@ -93,7 +129,17 @@ impl Watch {
         claude: &ClaudeFolder,
         from: From,
         means: Means,
-        take: impl FnMut(Change) + Send + 'static,
+        mut take: impl FnMut(Change) + Send + 'static,
+    ) -> Result<Self> {
+        Self::all_read(claude, from, means, move |news| take(news.into_change()))
+    }
+
+    /// Watches as [`all`](Self::all) does, for whoever does not keep lines: they are handed out where they were read.
+    pub fn all_read(
+        claude: &ClaudeFolder,
+        from: From,
+        means: Means,
+        take: impl FnMut(News<'_>) + Send + 'static,
     ) -> Result<Self> {
         Self::start(Files::beneath(claude.projects()), from, means, take)
     }
@@ -103,16 +149,16 @@ impl Watch {
         path: &Path,
         from: From,
         means: Means,
-        take: impl FnMut(Change) + Send + 'static,
+        mut take: impl FnMut(Change) + Send + 'static,
     ) -> Result<Self> {
-        Self::start(Files::only(path.to_owned()), from, means, take)
+        Self::start(Files::only(path.to_owned()), from, means, move |news| take(news.into_change()))
     }
 
     fn start(
         mut files: Files,
         from: From,
         means: Means,
-        mut take: impl FnMut(Change) + Send + 'static,
+        mut take: impl FnMut(News<'_>) + Send + 'static,
     ) -> Result<Self> {
         let root = files.root().to_owned();
         let bell = Bell::new().map_err(Error::io("watch", &root))?;

@@ -10,5 +10,6 @@ mod official;
 mod projection;
 mod replay;
 mod resume;
+mod swapped;
 mod texts;
 mod watch;

@@ -813,6 +813,11 @@ export interface components {
         Info: {
             agent: components["schemas"]["AgentInfo"];
             allowed_roots: string[];
+            /**
+             * Format: int32
+             * @description The version of the API.
+             */
+            api: number;
             /** @description Sessions may run without asking anybody: a page shows this all the time. */
             bypass_allowed: boolean;
             claude_folder?: string | null;

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
 
-use super::turns::{Item, TurnId, Turns};
+use super::turns::{FollowerId, Item, TurnId, Turns};
 use crate::error::{Error, Result};
 use crate::message::ResultMessage;
 
@@ -20,6 +20,8 @@ pub(super) struct Board {
     state: Mutex<State>,
     /// Told when the reader may go on.
     room: Notify,
+    /// Told when it is over.
+    over: Notify,
     limit: usize,
 }
 
@@ -40,7 +42,7 @@ struct Pending {
 
 impl Board {
     pub(super) fn new(limit: usize) -> Self {
-        Self { state: Mutex::default(), room: Notify::new(), limit }
+        Self { state: Mutex::default(), room: Notify::new(), over: Notify::new(), limit }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -99,15 +101,25 @@ impl Board {
         self.state().turns.open(uuid, prompt)
     }
 
-    /// Ends a turn whose prompt was taken back.
-    pub(super) fn cancel(&self, uuid: &str) {
-        self.state().turns.cancel(uuid);
+    /// Takes note of a prompt whose answer goes to whoever follows. It is sent at once.
+    pub(super) fn note(&self, uuid: &str) {
+        self.state().turns.note(uuid);
+    }
+
+    /// Ends a turn whose prompt was taken back, and returns the prompt that may be sent now.
+    pub(super) fn cancel(&self, uuid: &str) -> Option<Value> {
+        self.state().turns.cancel(uuid)
     }
 
     /// Takes back a prompt that was not sent yet, and returns whether there was one.
     pub(super) fn cancel_held(&self, uuid: &str) -> bool {
         let mut state = self.state();
-        state.turns.is_held(uuid) && state.turns.cancel(uuid)
+        let is_held = state.turns.is_held(uuid);
+        if is_held {
+            // It was held since another is not answered yet, and so all others still are.
+            drop(state.turns.cancel(uuid));
+        }
+        is_held
     }
 
     /// Takes the next message of a turn.
@@ -119,9 +131,9 @@ impl Board {
     }
 
     /// Takes the next message that belongs to no turn.
-    pub(super) fn take_loose(&self, context: &mut Context<'_>) -> Poll<Option<Item>> {
+    pub(super) fn take_loose(&self, id: FollowerId, context: &mut Context<'_>) -> Poll<Option<Item>> {
         let mut state = self.state();
-        let item = state.turns.take_loose(context);
+        let item = state.turns.take_loose(id, context);
         self.make_room(&state);
         item
     }
@@ -133,10 +145,15 @@ impl Board {
         self.make_room(&state);
     }
 
-    /// Says that somebody takes what is loose, or does not any more.
-    pub(super) fn follow(&self, follows: bool) {
+    /// Adds somebody who takes what is loose.
+    pub(super) fn follow(&self) -> FollowerId {
+        self.state().turns.follow()
+    }
+
+    /// Lets somebody go who took what is loose.
+    pub(super) fn unfollow(&self, id: FollowerId) {
         let mut state = self.state();
-        state.turns.follow(follows);
+        state.turns.unfollow(id);
         self.make_room(&state);
     }
 
@@ -194,6 +211,19 @@ impl Board {
             drop(answer.send(Err(end.clone())));
         }
         self.room.notify_one();
+        self.over.notify_waiters();
+    }
+
+    /// Waits until it is over, and returns why.
+    pub(super) async fn ended(&self) -> Error {
+        loop {
+            // Waits from here on, so that an end between the look and the wait is not missed.
+            let over = self.over.notified();
+            if let Some(end) = self.end() {
+                return end;
+            }
+            over.await;
+        }
     }
 
     /// Returns why it is over, if it is.

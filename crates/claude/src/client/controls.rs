@@ -119,8 +119,10 @@ impl ClaudeClient {
         }
         let Answer { cancelled } =
             self.ask("cancel_async_message", json!({ "message_uuid": prompt_uuid })).await?;
-        if cancelled {
-            self.live()?.board.cancel(prompt_uuid);
+        let live = self.live()?;
+        if cancelled && let Some(next) = live.board.cancel(prompt_uuid) {
+            // Without anybody to take it, the CLI has ended, which the prompt's turn will be told.
+            drop(live.outbox.answer(&next));
         }
         Ok(cancelled)
     }

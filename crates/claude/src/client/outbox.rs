@@ -45,9 +45,11 @@ impl Outbox {
     }
 
     /// Waits until there is room for a line.
-    pub(super) async fn slot(&self) -> Result<Slot> {
-        let slot = Arc::clone(&self.slots).acquire_owned().await;
-        slot.map(Slot).map_err(|_| Error::NotConnected)
+    pub(super) async fn slot(&self) -> Slot {
+        match Arc::clone(&self.slots).acquire_owned().await {
+            Ok(permit) => Slot(permit),
+            Err(_) => unreachable!("nobody closes the semaphore"),
+        }
     }
 
     /// Sends a line.
@@ -57,7 +59,7 @@ impl Outbox {
 
     /// Sends a line, as soon as there is room for it. If the future is dropped, it was sent or it was not.
     pub(super) async fn send(&self, line: &Value) -> Result<()> {
-        self.send_in(self.slot().await?, line)
+        self.send_in(self.slot().await, line)
     }
 
     /// Sends the answer to a request of the CLI's, or a prompt that has waited for its turn.

@@ -19,8 +19,8 @@ use crate::lines::{Line, Lines};
 use crate::message::ResultMessage;
 use crate::transport::Ending;
 
-/// How long somebody else may hold on to the pipe of a CLI that has ended.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long it may take to know all about a CLI that has ended, whose pipe somebody else may hold on to.
+pub(super) const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Reads from now on.
 pub(super) struct Reader {

@@ -8,12 +8,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
+use super::asker::Asker;
 use super::outbox::Outbox;
 use crate::aborted::Aborted;
+use crate::elicitation::{ElicitationRequest, ElicitationResult};
 use crate::error::Result;
 use crate::frame::Frame;
 use crate::hook::{HookEvent, HookInput, HookOutput};
-use crate::in_process::Bridge;
+use crate::in_process::{Bridge, Told};
 use crate::options::{ClaudeAgentOptions, McpServer};
 use crate::permission::{PermissionRequest, PermissionResult};
 
@@ -27,6 +29,7 @@ const MOST: usize = 1024;
 pub(super) struct Requests {
     options: Arc<ClaudeAgentOptions>,
     outbox: Outbox,
+    asker: Asker,
     running: Arc<Mutex<HashMap<String, AbortHandle>>>,
     servers: Arc<Mutex<HashMap<String, Bridge>>>,
 }
@@ -45,15 +48,20 @@ struct Numbered {
 }
 
 impl Requests {
-    pub(super) fn new(options: Arc<ClaudeAgentOptions>, outbox: Outbox) -> Self {
-        Self { options, outbox, running: Arc::default(), servers: Arc::default() }
+    pub(super) fn new(options: Arc<ClaudeAgentOptions>, outbox: Outbox, asker: Asker) -> Self {
+        Self { options, outbox, asker, running: Arc::default(), servers: Arc::default() }
     }
 
     /// Offers the tools of a server from now on, if it is one in this process.
     pub(super) fn serve(&self, name: &str, server: &McpServer) {
-        if let McpServer::InProcess(server) = server {
-            self.servers().insert(name.to_owned(), server.start());
-        }
+        let McpServer::InProcess(server) = server else { return };
+        let (asker, limit, server_name) = (self.asker.clone(), self.options.control_timeout, name.to_owned());
+        let to_cli = move |message: Value| -> Told {
+            let request = json!({ "subtype": "mcp_message", "server_name": server_name, "message": message });
+            let asker = asker.clone();
+            Box::pin(async move { asker.ask("mcp_message", request, limit).await.map(drop) })
+        };
+        self.servers().insert(name.to_owned(), server.start(Arc::new(to_cli)));
     }
 
     /// Begins to answer a request. One that cannot be read is refused, so that the CLI does not wait for ever.
@@ -83,8 +91,8 @@ impl Requests {
                 "can_use_tool" => decide(&options, request, reply).await,
                 "hook_callback" => hook(&options, request, reply).await,
                 "mcp_message" => tool(server, request, reply).await,
-                // Nobody is there to be shown a form or a dialog, which is an answer, too.
-                "elicitation" => reply.send(json!({ "action": "decline" })),
+                "elicitation" => elicit(&options, request, reply).await,
+                // Nobody is there to be shown a dialog, which is an answer, too.
                 "request_user_dialog" => reply.send(json!({ "behavior": "cancelled" })),
                 other => reply.refuse(&format!("this host does not answer {other:?}")),
             }
@@ -131,6 +139,17 @@ async fn decide(options: &ClaudeAgentOptions, request: Value, mut reply: Reply) 
     };
     let decision = apart(options.permission_timeout, async move { callback.decide(request).await }).await;
     reply.send(decision.unwrap_or_else(denied).to_json(&asked));
+}
+
+async fn elicit(options: &ClaudeAgentOptions, request: Value, mut reply: Reply) {
+    reply.otherwise(ElicitationResult::Cancel.into_json());
+    let callback = options.on_elicitation.clone();
+    // Nobody is there to be shown a form, which is an answer, too.
+    let (Some(callback), Some(request)) = (callback, ElicitationRequest::parse(&request)) else {
+        return reply.send(ElicitationResult::Decline.into_json());
+    };
+    let answer = apart(options.permission_timeout, async move { callback.answer(request).await }).await;
+    reply.send(answer.unwrap_or(ElicitationResult::Cancel).into_json());
 }
 
 async fn hook(options: &ClaudeAgentOptions, mut request: Value, mut reply: Reply) {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 
 use super::board::Board;
-use super::turns::TurnId;
+use super::turns::{FollowerId, TurnId};
 use crate::error::Result;
 use crate::frame::Frame;
 use crate::message::Message;
@@ -66,12 +66,12 @@ impl Drop for ResponseStream {
 #[must_use = "messages are only there for who reads them"]
 pub struct MessageStream {
     board: Arc<Board>,
+    follower: FollowerId,
 }
 
 impl MessageStream {
     pub(super) fn new(board: &Arc<Board>) -> Self {
-        board.follow(true);
-        Self { board: Arc::clone(board) }
+        Self { board: Arc::clone(board), follower: board.follow() }
     }
 
     /// Waits for the next message.
@@ -81,7 +81,7 @@ impl MessageStream {
 
     /// Waits for the next message, and returns it as it came.
     pub async fn next_frame(&mut self) -> Option<Result<Frame>> {
-        std::future::poll_fn(|context| self.board.take_loose(context)).await
+        std::future::poll_fn(|context| self.board.take_loose(self.follower, context)).await
     }
 }
 
@@ -96,13 +96,13 @@ impl Stream for MessageStream {
     type Item = Result<Message>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.board.take_loose(context).map(read)
+        self.board.take_loose(self.follower, context).map(read)
     }
 }
 
 impl Drop for MessageStream {
     fn drop(&mut self) {
-        self.board.follow(false);
+        self.board.unfollow(self.follower);
     }
 }
 

@@ -1,26 +1,32 @@
 //! Whose a message is.
 
-use std::collections::VecDeque;
-use std::task::{Context, Poll, Waker};
+mod about;
+mod loose;
+mod queue;
+mod turn;
 
-use serde::Deserialize;
+use std::collections::VecDeque;
+use std::task::{Context, Poll};
+
 use serde_json::Value;
 
-use crate::error::{Error, Result};
-use crate::frame::{Frame, FrameKind};
-use crate::message::{Message, ResultMessage};
+use crate::error::Error;
+use crate::message::ResultMessage;
+use crate::transport::Ending;
 
-/// What a frame takes besides its bytes, roughly.
-const OVERHEAD: usize = 128;
-/// How the CLI says that it is at work, or is not any more.
-const STATE: &[u8] = br#"{"type":"system","subtype":"session_state_changed""#;
+use about::About;
+use loose::Loose;
+use queue::Queue;
+use turn::{Listener, Turn};
 
-/// What comes out of a stream.
-pub(super) type Item = Result<Frame>;
+pub(super) use loose::FollowerId;
+pub(super) use queue::Item;
+pub(super) use turn::TurnId;
 
 /// The prompts that somebody waits for the answer of, and what was said so far.
 ///
-/// A message belongs to the oldest prompt that was not answered yet. What comes between turns is *loose*.
+/// A message belongs to the oldest prompt that was not answered yet. What comes between turns is *loose*, and so is what is
+/// said in answer to a prompt whose answer goes to whoever follows, or to none that the host sent.
 ///
 /// A CLI that names in its results the prompts they answer may be sent many prompts at once; it answers several of them
 /// with one turn if it sees fit. Older ones do so, too, but do not say which: they get the next prompt only when the
@@ -28,60 +34,18 @@ pub(super) type Item = Result<Frame>;
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     open: VecDeque<Turn>,
-    loose: VecDeque<Item>,
-    /// Who waits for what is loose.
-    following: Vec<Waker>,
-    followers: usize,
+    loose: Loose,
     /// How many turns there were.
     opened: u64,
-    /// Whether nobody will begin to take what is loose.
-    is_closing: bool,
-    waiting: usize,
     names_prompts: bool,
     is_at_work: bool,
     end: Option<Error>,
 }
 
-/// A turn's number. A UUID does not tell turns apart: the same prompt may be sent twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TurnId(u64);
-
-#[derive(Debug)]
-struct Turn {
-    id: TurnId,
-    uuid: String,
-    queue: VecDeque<Item>,
-    waker: Option<Waker>,
-    /// The prompt, as long as it was not sent.
-    held: Option<Value>,
-    /// Whether the CLI has said that it has the prompt.
-    is_known: bool,
-    is_abandoned: bool,
-    is_done: bool,
-}
-
-/// What a frame says about the prompt it belongs to.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct About {
-    user_message_uuid: Option<String>,
-    user_message_uuids: Option<Vec<String>>,
-    command_uuid: Option<String>,
-    state: Option<String>,
-    origin: Option<Origin>,
-    sdk_host_only: bool,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Origin {
-    kind: String,
-}
-
 impl Turns {
     /// Returns how many bytes wait to be read.
     pub(super) fn waiting(&self) -> usize {
-        self.waiting
+        self.loose.bytes() + self.open.iter().map(Turn::bytes).sum::<usize>()
     }
 
     /// Returns whether the CLI has said that it is still at work, be it in the background.
@@ -99,20 +63,8 @@ impl Turns {
         let id = TurnId(self.opened);
         self.opened += 1;
         let is_first = self.open.iter().all(|turn| turn.is_done);
-        let queue = match is_first && self.followers == 0 {
-            true => std::mem::take(&mut self.loose),
-            false => VecDeque::new(),
-        };
-        let mut turn = Turn {
-            id,
-            uuid: uuid.to_owned(),
-            queue,
-            waker: None,
-            held: None,
-            is_known: false,
-            is_abandoned: false,
-            is_done: false,
-        };
+        let said = if is_first { self.loose.give() } else { Queue::default() };
+        let mut turn = Turn::new(id, uuid, Listener::Stream, said);
         if let Some(end) = &self.end {
             turn.finish(Some(Err(end.clone())));
         }
@@ -123,117 +75,116 @@ impl Turns {
         (id, now)
     }
 
-    /// Takes a message in, and returns the prompts that may be sent now.
-    pub(super) fn take_in(&mut self, item: Item) -> Vec<Value> {
-        let about = match &item {
-            Ok(frame) if frame.kind() == FrameKind::Result => frame.read_leniently().unwrap_or_default(),
-            Ok(frame) if frame.kind() == FrameKind::CommandLifecycle => {
-                frame.read_leniently().unwrap_or_default()
-            }
-            Ok(frame) if frame.raw().starts_with(STATE) => frame.read_leniently().unwrap_or_default(),
-            _ => {
-                self.put(item);
-                return Vec::new();
-            }
-        };
-        let mut prompts = Vec::new();
-        match &item {
-            Ok(frame) if frame.kind() == FrameKind::Result => {
-                if !self.end_answered(&about, &item) {
-                    self.put(item);
-                }
-                if !self.names_prompts && self.open.iter().all(|turn| turn.is_done || turn.held.is_some()) {
-                    prompts.extend(self.open.iter_mut().find_map(|turn| turn.held.take()));
-                }
-            }
-            Ok(frame) if frame.kind() == FrameKind::CommandLifecycle => {
-                self.names_prompts = true;
-                prompts.extend(self.open.iter_mut().filter_map(|turn| turn.held.take()));
-                let known = self.open.iter_mut().find(|turn| Some(&turn.uuid) == about.command_uuid.as_ref());
-                if let Some(turn) = known {
-                    turn.is_known = true;
-                }
-                self.put(item);
-            }
-            _ => {
-                self.is_at_work = about.state.as_deref() != Some("idle");
-                if !about.sdk_host_only {
-                    self.put(item);
-                }
-                if !self.is_at_work {
-                    self.end_known();
-                    // Who follows may have waited for just that.
-                    self.wake_followers();
-                }
-            }
+    /// Takes note of a prompt whose answer goes to whoever follows. It is sent at once.
+    pub(super) fn note(&mut self, uuid: &str) {
+        if self.end.is_none() {
+            let turn = Turn::new(TurnId(self.opened), uuid, Listener::Followers, Queue::default());
+            self.opened += 1;
+            self.open.push_back(turn);
         }
-        prompts
     }
 
-    /// Ends the turns that a result answers, and returns whether there were any. Each gets the result.
-    fn end_answered(&mut self, about: &About, result: &Item) -> bool {
-        let named =
-            about.user_message_uuids.iter().flatten().chain(&about.user_message_uuid).collect::<Vec<_>>();
-        let is_nobodys = about.origin.as_ref().is_some_and(|origin| origin.kind == "task-notification");
-        let (mut is_first, mut ends_any) = (true, false);
-        for turn in self.open.iter_mut().filter(|turn| !turn.is_done) {
-            let ends = if named.is_empty() { is_first && !is_nobodys } else { named.contains(&&turn.uuid) };
-            if ends {
-                self.waiting += if turn.is_abandoned { 0 } else { size(result) };
-                turn.finish((!turn.is_abandoned).then(|| result.clone()));
-                ends_any = true;
+    /// Takes a message in, and returns the prompts that may be sent now.
+    pub(super) fn take_in(&mut self, item: Item) -> Vec<Value> {
+        match About::of(&item) {
+            About::Part => self.put(item),
+            About::Result { prompts, is_nobodys } => {
+                self.end_answered(&prompts, is_nobodys, item);
+                return self.release().into_iter().collect();
             }
-            is_first = false;
+            About::Known { prompt, has_begun } => {
+                self.names_prompts = true;
+                let held = self.open.iter_mut().filter_map(|turn| turn.held.take()).collect();
+                let mut known = self.open.iter_mut().filter(|turn| Some(&turn.uuid) == prompt.as_ref());
+                match known.find(|turn| !turn.is_done) {
+                    Some(turn) => {
+                        (turn.is_known, turn.has_begun) = (true, turn.has_begun || has_begun);
+                        if turn.listener == Listener::Followers { self.pass(item) } else { turn.put(item) }
+                    }
+                    None => self.put(item),
+                }
+                return held;
+            }
+            About::State { is_at_work, is_for_host } => {
+                self.is_at_work = is_at_work;
+                if !is_for_host {
+                    self.put(item);
+                }
+                if !is_at_work {
+                    self.end_known();
+                    // Who follows may have waited for just that.
+                    self.loose.wake_all();
+                }
+            }
         }
-        self.open.retain(|turn| !(turn.is_done && turn.is_abandoned));
-        ends_any
+        Vec::new()
+    }
+
+    /// Ends the turns that a result answers. Each gets the result.
+    fn end_answered(&mut self, prompts: &[String], is_nobodys: bool, result: Item) {
+        let mut ended = Vec::new();
+        let (mut is_first, mut is_next) = (true, !is_nobodys);
+        for turn in self.open.iter_mut().filter(|turn| !turn.is_done) {
+            let is_followed = turn.listener == Listener::Followers;
+            // What names nobody, such as what an agent begins with by itself, answers none that still waits. Prompts whose
+            // answers go to whoever follows may have been answered together.
+            let is_its_turn = is_next && (is_followed || is_first && turn.is_being_answered());
+            let ends = if prompts.is_empty() { is_its_turn } else { prompts.contains(&turn.uuid) };
+            if ends {
+                turn.finish(Some(result.clone()));
+                ended.push(turn.listener);
+            }
+            (is_first, is_next) = (false, is_next && is_followed);
+        }
+        self.open.retain(|turn| !turn.is_over());
+        match ended[..] {
+            [] => self.put(result),
+            _ if ended.contains(&Listener::Followers) => self.pass(result),
+            _ => {}
+        }
     }
 
     /// Ends the turns of prompts that the CLI has and will not answer any more: it has nothing left to do.
     fn end_known(&mut self) {
         self.open.iter_mut().filter(|turn| turn.is_known && !turn.is_done).for_each(|turn| turn.finish(None));
-        self.open.retain(|turn| !(turn.is_done && turn.is_abandoned));
+        self.open.retain(|turn| !turn.is_over());
+    }
+
+    /// Returns the next prompt that was held back, if there is nothing left for it to wait for.
+    fn release(&mut self) -> Option<Value> {
+        let is_free = self.open.iter().all(|turn| turn.is_done || turn.held.is_some());
+        if is_free { self.open.iter_mut().find_map(|turn| turn.held.take()) } else { None }
     }
 
     fn put(&mut self, item: Item) {
-        let Some(turn) = self.open.iter_mut().find(|turn| !turn.is_done) else {
-            // How the CLI failed to begin is told with its end, even if nobody listens.
-            let is_result = item.as_ref().is_ok_and(|frame| frame.kind() == FrameKind::Result);
-            if !self.is_closing || self.followers > 0 || is_result {
-                self.waiting += size(&item);
-                self.loose.push_back(item);
-                self.wake_followers();
-            }
-            return;
-        };
-        if !turn.is_abandoned {
-            self.waiting += size(&item);
-            turn.queue.push_back(item);
-            turn.waker.take().into_iter().for_each(Waker::wake);
+        match self.open.iter_mut().find(|turn| !turn.is_done) {
+            Some(turn) if turn.is_being_answered() => turn.put(item),
+            _ => self.pass(item),
+        }
+    }
+
+    /// Passes on what is of no stream's turn: to whoever follows. If nobody does, it goes to the next stream, so that it does
+    /// not wait for ever and what is behind it with it.
+    fn pass(&mut self, item: Item) {
+        let next = self.open.iter_mut().find(|turn| !turn.is_done && turn.listener != Listener::Followers);
+        match next {
+            Some(turn) if !self.loose.is_followed() => turn.put(item),
+            _ => self.loose.put(item),
         }
     }
 
     /// Drops what is loose, and what will be, if nobody takes it.
     pub(super) fn close(&mut self) {
-        self.is_closing = true;
-        if self.followers == 0 {
-            let left: usize = self.loose.drain(..).map(|item| size(&item)).sum();
-            self.waiting = self.waiting.saturating_sub(left);
-        }
+        self.loose.close();
     }
 
-    fn wake_followers(&mut self) {
-        self.following.drain(..).for_each(Waker::wake);
-    }
-
-    /// Ends a turn whose prompt was taken back, and returns whether it was never sent.
-    pub(super) fn cancel(&mut self, uuid: &str) -> bool {
-        let Some(turn) = self.open.iter_mut().find(|turn| turn.uuid == uuid && !turn.is_done) else {
-            return false;
-        };
-        let was_held = turn.held.take().is_some();
+    /// Ends a turn whose prompt was taken back, and returns the prompt that may be sent now.
+    pub(super) fn cancel(&mut self, uuid: &str) -> Option<Value> {
+        let turn = self.open.iter_mut().find(|turn| turn.uuid == uuid && !turn.is_done)?;
+        turn.held = None;
         turn.finish(Some(Err(Error::Cancelled)));
-        was_held
+        self.open.retain(|turn| !turn.is_over());
+        self.release()
     }
 
     /// Returns whether a prompt was not sent yet.
@@ -243,64 +194,41 @@ impl Turns {
 
     /// Takes the next message of a turn.
     pub(super) fn take(&mut self, id: TurnId, context: &mut Context<'_>) -> Poll<Option<Item>> {
-        let Some(turn) = self.open.iter_mut().find(|turn| turn.id == id) else {
-            return Poll::Ready(None);
-        };
-        let item = turn.queue.pop_front();
-        if item.is_none() && !turn.is_done {
-            turn.waker = Some(context.waker().clone());
-            return Poll::Pending;
+        match self.open.iter_mut().find(|turn| turn.id == id) {
+            Some(turn) => turn.take(context),
+            None => Poll::Ready(None),
         }
-        self.waiting = self.waiting.saturating_sub(item.as_ref().map_or(0, size));
-        Poll::Ready(item)
     }
 
     /// Lets go of a turn. What is still to come of it goes to nobody.
     pub(super) fn leave(&mut self, id: TurnId) {
         let Some(at) = self.open.iter().position(|turn| turn.id == id) else { return };
         let turn = &mut self.open[at];
-        let left: usize = turn.queue.drain(..).map(|item| size(&item)).sum();
-        turn.is_abandoned = true;
+        turn.abandon();
         // A prompt that was never sent was never asked.
         if turn.is_done || turn.held.is_some() {
             self.open.remove(at);
         }
-        self.waiting = self.waiting.saturating_sub(left);
     }
 
-    /// Says that somebody takes what is loose, or does not any more.
-    pub(super) fn follow(&mut self, follows: bool) {
-        self.followers = if follows { self.followers + 1 } else { self.followers.saturating_sub(1) };
-        if !follows {
-            // One that was woken and left has taken nothing: it is another's now.
-            self.wake_followers();
-            if self.is_closing {
-                self.close();
-            }
-        }
+    /// Adds somebody who takes what is loose.
+    pub(super) fn follow(&mut self) -> FollowerId {
+        self.loose.follow()
+    }
+
+    /// Lets somebody go who took what is loose.
+    pub(super) fn unfollow(&mut self, id: FollowerId) {
+        self.loose.leave(id);
     }
 
     /// Takes the next message that belongs to no turn.
-    pub(super) fn take_loose(&mut self, context: &mut Context<'_>) -> Poll<Option<Item>> {
-        let item = self.loose.pop_front();
-        if item.is_none() && self.end.is_none() {
-            if !self.following.iter().any(|waker| waker.will_wake(context.waker())) {
-                self.following.push(context.waker().clone());
-            }
-            return Poll::Pending;
-        }
-        self.waiting = self.waiting.saturating_sub(item.as_ref().map_or(0, size));
-        Poll::Ready(item)
+    pub(super) fn take_loose(&mut self, id: FollowerId, context: &mut Context<'_>) -> Poll<Option<Item>> {
+        self.loose.take(id, self.end.is_some(), context)
     }
 
     /// Returns what results said that nobody asked for: why the CLI could not even begin.
     pub(super) fn unasked_results(&self) -> Vec<ResultMessage> {
-        let messages = self.loose.iter().flatten().filter_map(|frame| frame.message().ok());
-        let results = messages.filter_map(|message| match message {
-            Message::Result(result) => Some(result),
-            _ => None,
-        });
-        results.collect()
+        self.loose.results()
     }
 
     /// Tells everybody that nothing more will come.
@@ -308,33 +236,24 @@ impl Turns {
         for turn in self.open.iter_mut().filter(|turn| !turn.is_done) {
             turn.finish(Some(Err(end.clone())));
         }
-        self.open.retain(|turn| !turn.is_abandoned);
-        if !matches!(end, Error::Ended { ending: crate::transport::Ending::Exited(0), .. }) {
-            self.loose.push_back(Err(end.clone()));
+        self.open.retain(|turn| turn.listener == Listener::Stream);
+        if !matches!(end, Error::Ended { ending: Ending::Exited(0), .. }) {
+            self.loose.put_last(Err(end.clone()));
         }
         self.is_at_work = false;
         self.end = Some(end.clone());
-        self.wake_followers();
+        self.loose.wake_all();
     }
-}
-
-impl Turn {
-    fn finish(&mut self, last: Option<Item>) {
-        self.queue.extend(last);
-        self.is_done = true;
-        self.waker.take().into_iter().for_each(Waker::wake);
-    }
-}
-
-fn size(item: &Item) -> usize {
-    OVERHEAD + item.as_ref().map_or(0, |frame| frame.raw().len())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
     use serde_json::json;
 
     use super::*;
+    use crate::frame::Frame;
 
     fn say(turns: &mut Turns, line: Value) -> Vec<Value> {
         turns.take_in(Frame::parse(line.to_string()))
@@ -390,6 +309,26 @@ mod tests {
         assert_eq!(read(&mut turns, "b"), (vec!["second".into()], true));
     }
 
+    /// Everybody after a prompt that was sent and taken back waited for its answer.
+    #[test]
+    fn an_older_cli_gets_the_next_prompt_when_the_last_one_was_taken_back() {
+        let mut turns = Turns::default();
+        assert!(open(&mut turns, "a") && !open(&mut turns, "b") && !open(&mut turns, "c"));
+        assert_eq!(turns.cancel("b"), None);
+        assert_eq!(turns.cancel("a"), Some(json!("c")));
+        assert_eq!(read(&mut turns, "a"), (vec![Error::Cancelled.to_string()], true));
+        assert_eq!(read(&mut turns, "c"), (vec![], false));
+    }
+
+    #[test]
+    fn a_turn_that_nobody_reads_and_that_is_taken_back_leaves_nothing_behind() {
+        let mut turns = Turns { names_prompts: true, ..Turns::default() };
+        open(&mut turns, "a");
+        turns.leave(id(&turns, "a"));
+        turns.cancel("a");
+        assert!(turns.open.is_empty());
+    }
+
     #[test]
     fn a_cli_that_names_prompts_gets_those_that_were_held() {
         let mut turns = Turns::default();
@@ -420,6 +359,60 @@ mod tests {
         let report = json!({ "type": "result", "mark": "report", "origin": { "kind": "task-notification" } });
         say(&mut turns, report);
         assert_eq!(read(&mut turns, "a"), (vec!["report".into()], false));
+    }
+
+    /// An agent that begins with a prompt of its own answered the host's with it.
+    #[test]
+    fn a_result_that_names_nobody_ends_no_turn_that_still_waits() {
+        let mut turns = Turns::default();
+        open(&mut turns, "a");
+        let lifecycle = |state: &str| json!({ "type": "command_lifecycle", "command_uuid": "a", "state": state, "mark": state });
+        say(&mut turns, lifecycle("queued"));
+        say(&mut turns, result("of its own", Value::Null));
+        assert_eq!(read(&mut turns, "a"), (vec!["queued".into(), "of its own".into()], false));
+        say(&mut turns, lifecycle("started"));
+        say(&mut turns, result("of a", Value::Null));
+        assert_eq!(read(&mut turns, "a"), (vec!["started".into(), "of a".into()], true));
+    }
+
+    /// Returns what is loose by now.
+    fn loose(turns: &mut Turns, id: FollowerId) -> Vec<String> {
+        let next = || match turns.take_loose(id, &mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Some(item)) => Some(item.unwrap().json().unwrap()["mark"].as_str()?.to_owned()),
+            _ => None,
+        };
+        std::iter::from_fn(next).collect()
+    }
+
+    /// What was said in answer to a prompt of the one kind went to the stream of the other.
+    #[test]
+    fn prompts_with_and_without_a_stream_do_not_get_each_others_answers() {
+        for names in [true, false] {
+            let mut turns = Turns { names_prompts: names, ..Turns::default() };
+            let follower = turns.follow();
+            turns.note("a");
+            assert_eq!(open(&mut turns, "b"), names);
+            say(&mut turns, json!({ "type": "assistant", "mark": "to a" }));
+            let of = |prompt: &str| if names { json!([prompt]) } else { Value::Null };
+            let released = say(&mut turns, result("of a", of("a")));
+            assert_eq!(released.len(), usize::from(!names));
+            say(&mut turns, json!({ "type": "assistant", "mark": "to b" }));
+            say(&mut turns, result("of b", of("b")));
+            assert_eq!(read(&mut turns, "b"), (vec!["to b".into(), "of b".into()], true));
+            assert_eq!(loose(&mut turns, follower), ["to a", "of a"]);
+        }
+    }
+
+    /// Were it to wait for a follower, the stream would never get its answer once too much waits.
+    #[test]
+    fn what_nobody_follows_comes_with_the_next_stream() {
+        let mut turns = Turns { names_prompts: true, ..Turns::default() };
+        turns.note("a");
+        open(&mut turns, "b");
+        say(&mut turns, json!({ "type": "assistant", "mark": "to a" }));
+        say(&mut turns, result("of a", json!(["a"])));
+        say(&mut turns, result("of b", json!(["b"])));
+        assert_eq!(read(&mut turns, "b"), (vec!["to a".into(), "of a".into(), "of b".into()], true));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! From the CLI's messages to a server in this process, and back.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,11 +10,19 @@ use rmcp::{RoleServer, ServerHandler, serve_server};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::error::Error;
+
 type Incoming = rmcp::service::RxJsonRpcMessage<RoleServer>;
 type Outgoing = rmcp::service::TxJsonRpcMessage<RoleServer>;
 
 /// Requests that the server has not answered yet, by their ids.
 type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<Value>>>>;
+
+/// Tells the CLI something that a server says of its own accord.
+pub(crate) type ToCli = Arc<dyn Fn(Value) -> Told + Send + Sync>;
+
+/// That the CLI was told.
+pub(crate) type Told = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
 /// A server that runs in a task, and the way to it. It ends when this is dropped.
 #[derive(Clone, Debug)]
@@ -26,10 +34,10 @@ pub(crate) struct Bridge {
 
 impl Bridge {
     /// Starts a server.
-    pub(super) fn start(handler: impl ServerHandler, limit: Duration) -> Self {
+    pub(super) fn start(handler: impl ServerHandler, limit: Duration, to_cli: ToCli) -> Self {
         let (to_server, incoming) = mpsc::unbounded_channel();
         let waiting = Waiting::default();
-        let pipe = Pipe { incoming, itself: to_server.downgrade(), waiting: Arc::clone(&waiting) };
+        let pipe = Pipe { incoming, to_cli, waiting: Arc::clone(&waiting) };
         tokio::spawn(async move {
             // A server that could not begin leaves its requests without answer, and they are told so.
             if let Ok(server) = serve_server(handler, pipe).await {
@@ -42,12 +50,13 @@ impl Bridge {
     /// Passes a message of the CLI's on, and returns the answer.
     pub(crate) async fn call(&self, message: Value) -> Value {
         let id = message["id"].clone();
+        let is_request = message.get("method").is_some() && !id.is_null();
         let read = serde_json::from_value(message);
         let failed =
             |why: &str| json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32603, "message": why } });
         let Ok(message) = read else { return failed("this is no message that a server of tools knows") };
-        if id.is_null() {
-            // A notification gets no answer, but the CLI waits for one.
+        if !is_request {
+            // A notification gets no answer, nor does an answer to what the server asked, but the CLI waits for one.
             drop(self.to_server.send(message));
             return json!({ "jsonrpc": "2.0", "id": 0, "result": {} });
         }
@@ -86,52 +95,34 @@ impl Drop for Forgotten<'_> {
 /// What the server sees of the bridge.
 struct Pipe {
     incoming: mpsc::UnboundedReceiver<Incoming>,
-    /// The way back to the server, without keeping it alive.
-    itself: mpsc::WeakUnboundedSender<Incoming>,
+    to_cli: ToCli,
     waiting: Waiting,
 }
 
 impl Transport<RoleServer> for Pipe {
-    type Error = Infallible;
+    type Error = Error;
 
-    fn send(&mut self, item: Outgoing) -> impl Future<Output = Result<(), Infallible>> + Send + 'static {
-        let answer = serde_json::to_value(item).unwrap_or_default();
-        let id = answer["id"].to_string();
-        let is_answer = answer.get("method").is_none();
-        let waiting = if is_answer {
-            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
-        } else {
-            self.refuse(&answer["id"]);
-            None
-        };
+    fn send(&mut self, item: Outgoing) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        let message = serde_json::to_value(item).unwrap_or_default();
+        if message.get("method").is_some() {
+            return (self.to_cli)(message);
+        }
+        let waiting =
+            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&message["id"].to_string());
         if let Some(waiting) = waiting {
             // The CLI may have given up meanwhile.
-            drop(waiting.send(answer));
+            drop(waiting.send(message));
         }
-        std::future::ready(Ok(()))
+        Box::pin(std::future::ready(Ok(())))
     }
 
     async fn receive(&mut self) -> Option<Incoming> {
         self.incoming.recv().await
     }
 
-    async fn close(&mut self) -> Result<(), Infallible> {
+    async fn close(&mut self) -> Result<(), Error> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
         Ok(())
-    }
-}
-
-impl Pipe {
-    /// Tells the server that nobody does what it asks of its client. A notification has no id, and gets no answer.
-    fn refuse(&self, id: &Value) {
-        let why = json!({ "code": -32601, "message": "this client answers no requests" });
-        let refusal = json!({ "jsonrpc": "2.0", "id": id, "error": why });
-        if let (false, Some(itself), Ok(refusal)) =
-            (id.is_null(), self.itself.upgrade(), serde_json::from_value(refusal))
-        {
-            // It may have ended meanwhile.
-            drop(itself.send(refusal));
-        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{AgentDefinition, ClaudeAgentOptions, McpServer};
+use crate::elicitation::{ElicitationCallback, ElicitationRequest, ElicitationResult};
 use crate::error::Result;
 use crate::hook::{HookEvent, HookInput, HookMatcher, HookOutput};
 use crate::permission::{PermissionCallback, PermissionRequest, PermissionResult};
@@ -74,6 +75,31 @@ impl ClaudeAgentOptionsBuilder {
         self
     }
 
+    /// Answers what servers of tools want to know from the person. Without it every such request is declined.
+    ///
+    /// A callback that panics, or takes longer than [`permission_timeout`](Self::permission_timeout), cancels.
+    ///
+    /// ```
+    /// use rethread_claude::prelude::*;
+    /// use serde_json::json;
+    ///
+    /// let options = ClaudeAgentOptions::builder().on_elicitation(async |request: ElicitationRequest| {
+    ///     match request.server_name.as_str() {
+    ///         "deploy" => ElicitationResult::accept(json!({ "environment": "staging" })),
+    ///         _ => ElicitationResult::Decline,
+    ///     }
+    /// });
+    /// # drop(options.build());
+    /// ```
+    pub fn on_elicitation<F, A>(mut self, answer: F) -> Self
+    where
+        F: Fn(ElicitationRequest) -> A + Send + Sync + 'static,
+        A: Future<Output = ElicitationResult> + Send + 'static,
+    {
+        self.options.on_elicitation = Some(ElicitationCallback::new(answer));
+        self
+    }
+
     /// Has a function called at an event, for the tools that the matcher names, all of them if it is empty.
     ///
     /// A callback that panics, or takes longer than a minute, counts as a failed hook; [`hook_matcher`](Self::hook_matcher)
@@ -105,6 +131,9 @@ impl ClaudeAgentOptionsBuilder {
     }
 
     /// Adds a server of tools.
+    ///
+    /// Claude Code does not wait for it: a prompt that comes at once may be answered before its tools are there.
+    /// [`mcp_status`](crate::ClaudeClient::mcp_status) says when they are.
     pub fn mcp_server(mut self, name: impl Into<String>, server: impl Into<McpServer>) -> Self {
         self.options.mcp_servers.insert(name.into(), server.into());
         self

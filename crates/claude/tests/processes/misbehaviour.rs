@@ -12,7 +12,7 @@ const ROUNDS: usize = 20;
 const PATIENCE: Duration = Duration::from_millis(200);
 /// How long one is waited for that should be there, on a machine that is busy with other things: a shorter time would say
 /// how busy, and nothing about this crate. Those that never answer get the short one.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(300);
 
 pub(crate) fn trials() -> Vec<Trial> {
     let trial = |behaviour: &Behaviour| {

@@ -3,24 +3,20 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
 
-use rethread_keeper::{Agent, Bypass, Running, Settings, TRACES};
+use rethread_keeper::{Agent, Bypass, Running, Settings};
 use rethread_store::{FileBackend, Options, Store};
 use serde::Deserialize;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args;
 use crate::context::Context;
+use crate::daemon::{Traces, asked_to_end, log_to};
 use crate::demo::Demo;
 use crate::failure::{Done, Failure};
 use crate::keeper_place::{KeeperPlace, Threads, explain, runtime};
 use crate::ui::Ui;
-
-/// A log that is longer than this when a keeper starts is put aside.
-const LOG: u64 = 16 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Serve {
@@ -199,64 +195,4 @@ fn background(ui: &mut Ui) -> Result<Done, Failure> {
     ui.data(line.trim_end().as_bytes())?;
     ui.say("`rethread logs` shows its log, `rethread stop` ends it.");
     Ok(Done::Fully)
-}
-
-/// Waits for a signal that means the end.
-async fn asked_to_end() {
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-    else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        _ = hangup.recv() => {}
-    }
-}
-
-/// Whether it is written down how long things took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Traces {
-    Off,
-    Written,
-}
-
-/// Has everything that the keeper notes written to its own files, one JSON object a line.
-fn log_to(home: &Path, level: &str, traces: Traces) -> Result<(), Failure> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    use tracing_subscriber::filter::{LevelFilter, Targets};
-    use tracing_subscriber::fmt::format::FmtSpan;
-    use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
-    use tracing_subscriber::util::SubscriberInitExt as _;
-    let level: LevelFilter = level.parse().map_err(|_| {
-        Failure::wrongly(format!("{level:?} is no level"), "one of error, warn, info, debug, trace")
-    })?;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(home).map_err(unwritable)?;
-    let layer = || tracing_subscriber::fmt::layer().json();
-    let wanted = Targets::new().with_default(level).with_target(TRACES, LevelFilter::OFF);
-    let mut layers =
-        vec![layer().with_writer(Mutex::new(appended(home, "log")?)).with_filter(wanted).boxed()];
-    if traces == Traces::Written {
-        let ended =
-            layer().with_span_events(FmtSpan::CLOSE).with_writer(Mutex::new(appended(home, "traces")?));
-        layers.push(ended.with_filter(Targets::new().with_target(TRACES, LevelFilter::INFO)).boxed());
-    }
-    // A second one in the same process would be a test's; the first one's log is as good.
-    let _ = tracing_subscriber::registry().with(layers).try_init();
-    Ok(())
-}
-
-/// Opens one of the keeper's own logs; what is too long is put aside first.
-fn appended(home: &Path, name: &str) -> Result<fs::File, Failure> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let path = home.join(format!("{name}.jsonl"));
-    if fs::metadata(&path).is_ok_and(|log| log.len() > LOG) {
-        fs::rename(&path, home.join(format!("{name}.1.jsonl"))).map_err(unwritable)?;
-    }
-    fs::OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(unwritable)
-}
-
-fn unwritable(error: std::io::Error) -> Failure {
-    Failure::Failed { message: format!("cannot write the log: {error}"), hint: None }
 }

@@ -37,6 +37,6 @@ impl Stop {
             }
             std::thread::sleep(PERIOD);
         }
-        Err(crate::keeper_place::explain(&Error::RunsAlready { pid: 0 }))
+        Err(crate::keeper_place::explain(&Error::RunsAlready { what: "keeper", pid: 0 }))
     }
 }

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::keeper::COMPANION;
 
 /// How a session is driven.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,4 +15,19 @@ pub(crate) struct Begin {
     pub(crate) name: Option<String>,
     pub(crate) permission_mode: Option<String>,
     pub(crate) model: Option<String>,
+}
+
+impl Begin {
+    /// Notes in a session's companion how it was begun, for whoever drives it next.
+    pub(crate) fn note(&self, companion: &mut rethread_store::Metadata) {
+        let how = serde_json::json!({ "permission_mode": self.permission_mode, "model": self.model });
+        companion.extra.insert(COMPANION.into(), how);
+    }
+
+    /// Takes over how a session was begun, by what its companion says.
+    pub(crate) fn recall(&mut self, companion: &rethread_store::Metadata) {
+        let how = companion.extra.get(COMPANION);
+        let text = |name: &str| how?.get(name).and_then(Value::as_str).map(str::to_owned);
+        (self.permission_mode, self.model) = (text("permission_mode"), text("model"));
+    }
 }

@@ -145,7 +145,11 @@ impl Driver {
 
     /// Reads what the agent wrote, to its end: only what is not there either was never written.
     async fn read_the_rest(&self, keeper: &Arc<Keeper>) {
-        let from = self.state().from;
+        let from = {
+            let state = self.state();
+            // What came from the disk since it began need not be read again.
+            state.from.max(state.merge.reached())
+        };
         let Some(path) = keeper.transcript_of(&self.session) else { return };
         let own = Arc::clone(keeper);
         let read = tokio::task::spawn_blocking(move || {

@@ -6,12 +6,12 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use rethread_claude::ClaudeClient;
 use rethread_store::{Claim, Lease, NewSession, Session};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::agent::{self, Beginning};
 use super::driver::Driver;
 use crate::capture::{Captures, blocking};
-use crate::keeper::{COMPANION, Keeper};
+use crate::keeper::Keeper;
 use crate::problem::Problem;
 
 /// How long a lease holds unless it is renewed.
@@ -106,10 +106,7 @@ impl Driver {
                 return Ok::<_, rethread_store::Error>(session);
             }
             let session = store.create(NewSession::at(&begin.cwd).id(id)).await?;
-            let mark = |metadata: &mut rethread_store::Metadata| {
-                metadata.extra.insert(COMPANION.into(), Value::Bool(true));
-            };
-            session.update(mark).await?;
+            session.update(move |metadata| begin.note(metadata)).await?;
             Ok(session)
         });
         let companion = companion.await?;

@@ -18,6 +18,7 @@ use crate::extract::Asked;
 use crate::gate::{BODY, Caller};
 use crate::keeper::Keeper;
 use crate::problem::Problem;
+use crate::scope::Scope;
 
 /// Says that it is alive
 #[utoipa::path(get, path = "/healthz", security(()), responses((status = 200, body = String, content_type = "text/plain"), (status = "default", body = Problem, content_type = "application/problem+json")))]
@@ -29,6 +30,8 @@ pub(crate) async fn healthz() -> &'static str {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Info {
     version: &'static str,
+    /// The version of the API.
+    api: u32,
     pid: u32,
     #[schema(value_type = String, format = DateTime)]
     started_at: Timestamp,
@@ -67,7 +70,7 @@ pub(crate) struct LimitsInfo {
 
 /// What this keeper is and can do
 #[utoipa::path(get, path = "/info", responses((status = 200, body = Info), (status = "default", body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn info(State(keeper): State<Arc<Keeper>>) -> Json<Info> {
+pub(crate) async fn info(State(keeper): State<Arc<Keeper>>, scope: Scope) -> Json<Info> {
     let settings = &keeper.settings;
     let (program, version, missing) = keeper.agent_info().await;
     let mut features = vec!["read", "search", "stream", "events"];
@@ -77,15 +80,16 @@ pub(crate) async fn info(State(keeper): State<Arc<Keeper>>) -> Json<Info> {
     let agent = AgentInfo { program, version, missing };
     Json(Info {
         version: env!("CARGO_PKG_VERSION"),
+        api: crate::API,
         pid: std::process::id(),
         started_at: keeper.started_at,
         epoch: keeper.hub.epoch().to_owned(),
         seq: keeper.hub.seq(),
         features,
         agent,
-        allowed_roots: keeper.roots.list().to_vec(),
+        allowed_roots: scope.within(&keeper.roots).map(|roots| roots.list().to_vec()).unwrap_or_default(),
         claude_folder: settings.claude_folder.as_ref().map(|folder| folder.display().to_string()),
-        sessions: keeper.catalogue().len() as u64,
+        sessions: scope.count(&keeper.catalogue()),
         limits: LimitsInfo {
             body_bytes: BODY,
             page: super::sessions::MOST as u64,
@@ -114,10 +118,12 @@ pub(crate) struct AuditPage {
 #[utoipa::path(get, path = "/audit", params(AuditQuery), responses((status = 200, body = AuditPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn audit(
     State(keeper): State<Arc<Keeper>>,
+    scope: Scope,
     Asked(query): Asked<AuditQuery>,
 ) -> Result<Json<AuditPage>, Problem> {
+    scope.whole()?;
     let limit = query.limit.unwrap_or(100).clamp(1, 1000) as usize;
-    let items = keeper.audit.newest(limit).map_err(|error| Problem::failed(&error))?;
+    let items = keeper.door.audit.newest(limit).map_err(|error| Problem::failed(&error))?;
     Ok(Json(AuditPage { items }))
 }
 
@@ -134,31 +140,41 @@ pub(crate) struct Doctor {
 
 /// Everything that is damaged or surprising
 #[utoipa::path(get, path = "/doctor", responses((status = 200, body = Doctor), (status = "default", body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn doctor(State(keeper): State<Arc<Keeper>>) -> Json<Doctor> {
+pub(crate) async fn doctor(State(keeper): State<Arc<Keeper>>, scope: Scope) -> Result<Json<Doctor>, Problem> {
+    scope.whole()?;
     let (program, version, missing) = keeper.agent_info().await;
     let health = keeper.store().health();
     let catalogue = keeper.catalogue();
     let damaged =
         catalogue.after(None).map(|(_, card)| card).filter(|card| card.health.status != HealthStatus::Ok);
-    Json(Doctor {
+    Ok(Json(Doctor {
         sessions: catalogue.len() as u64,
         damaged: damaged.cloned().collect(),
         agent: AgentInfo { program, version, missing },
         store: health.failing.iter().map(|trouble| format!("{}: {}", trouble.log, trouble.error)).collect(),
-    })
+    }))
 }
 
 /// Counters in Prometheus' text
 #[utoipa::path(get, path = "/metrics", responses((status = 200, body = String, content_type = "text/plain"), (status = "default", body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn metrics(State(keeper): State<Arc<Keeper>>) -> impl IntoResponse {
+pub(crate) async fn metrics(
+    State(keeper): State<Arc<Keeper>>,
+    scope: Scope,
+) -> Result<impl IntoResponse, Problem> {
+    scope.whole()?;
     let more = [("sessions", "Sessions that are known.", keeper.catalogue().len() as u64)];
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], keeper.metrics.text(&more))
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], keeper.door.metrics.text(&more)))
 }
 
 /// Ends the keeper
 #[utoipa::path(post, path = "/stop", responses((status = 202), (status = "default", body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn stop(State(keeper): State<Arc<Keeper>>, caller: Caller) -> StatusCode {
-    keeper.audit.write("stop", &caller.name(), json!({}));
+pub(crate) async fn stop(
+    State(keeper): State<Arc<Keeper>>,
+    caller: Caller,
+    scope: Scope,
+) -> Result<StatusCode, Problem> {
+    scope.whole()?;
+    keeper.door.audit.write("stop", &caller.name(), json!({}));
     keeper.ending.send_replace(true);
-    StatusCode::ACCEPTED
+    Ok(StatusCode::ACCEPTED)
 }

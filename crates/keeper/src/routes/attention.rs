@@ -1,5 +1,6 @@
 //! What waits for a person, and their decisions.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::Json;
@@ -13,6 +14,7 @@ use crate::extract::{Asked, Body, Part};
 use crate::gate::Caller;
 use crate::keeper::Keeper;
 use crate::problem::Problem;
+use crate::scope;
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -33,13 +35,19 @@ pub(crate) struct AttentionPage {
 #[utoipa::path(get, path = "/attention", operation_id = "list_attention", params(AttentionQuery), responses((status = 200, body = AttentionPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     State(keeper): State<Arc<Keeper>>,
+    scope: scope::Scope,
     Asked(query): Asked<AttentionQuery>,
 ) -> Json<AttentionPage> {
     let mut items = keeper.attention.list(query.state);
     items.retain(|it| query.session.as_ref().is_none_or(|session| it.shown.session_id == *session));
     // Of sessions that may not be seen, nothing waits here.
-    items.retain(|it| keeper.admits(it.shown.cwd.as_deref().map(std::path::Path::new)));
+    items.retain(|it| is_seen(&keeper, &scope, it));
     Json(AttentionPage { items })
+}
+
+fn is_seen(keeper: &Keeper, scope: &scope::Scope, attention: &Attention) -> bool {
+    let cwd = attention.shown.cwd.as_deref();
+    keeper.admits(cwd.map(Path::new)) && scope.admits(cwd)
 }
 
 /// A decision.
@@ -85,11 +93,12 @@ pub(crate) enum Scope {
 pub(crate) async fn decide(
     State(keeper): State<Arc<Keeper>>,
     caller: Caller,
+    seen_by: scope::Scope,
     Part(id): Part,
     Body(decision): Body<Decision>,
 ) -> Result<Json<Attention>, Problem> {
     let seen = keeper.attention.list(None).into_iter().find(|it| it.shown.id == id);
-    if !seen.is_some_and(|it| keeper.admits(it.shown.cwd.as_deref().map(std::path::Path::new))) {
+    if !seen.is_some_and(|it| is_seen(&keeper, &seen_by, &it)) {
         return Err(Problem::not_found("request"));
     }
     let Decision { decision, scope, updated_input, message, shown_digest } = decision;
@@ -114,7 +123,7 @@ pub(crate) async fn decide(
         }
     })?;
     let (session, outcome) = (attention.shown.session_id.clone(), attention.outcome());
-    keeper.audit.write("decision", &by, json!({
+    keeper.door.audit.write("decision", &by, json!({
         "request": attention.shown.id, "session": session, "state": attention.state, "digest": attention.digest,
     }));
     keeper.hub.publish(&session, "attention.decided", outcome);

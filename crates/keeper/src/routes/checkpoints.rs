@@ -21,6 +21,7 @@ use crate::extract::{Body, Part, SessionName};
 use crate::gate::Caller;
 use crate::keeper::Keeper;
 use crate::problem::Problem;
+use crate::scope::Scope;
 
 /// Checkpoints, the oldest first.
 #[derive(Serialize, ToSchema)]
@@ -165,7 +166,7 @@ pub(crate) async fn rewind(
         None => None,
     };
     let undo = rewound.receipt.as_ref().map(|receipt| format!("/api/v1/rewinds/{id}.{receipt}/undo"));
-    keeper.audit.write(
+    keeper.door.audit.write(
         "rewind",
         &caller.name(),
         json!({ "session": id, "to": request.to, "receipt": rewound.receipt }),
@@ -220,11 +221,12 @@ pub(super) async fn point(
 pub(crate) async fn undo(
     State(keeper): State<Arc<Keeper>>,
     caller: Caller,
+    scope: Scope,
     Part(id): Part,
 ) -> Result<Json<RewindAnswer>, Problem> {
     // The session, a dot, and the receipt.
     let (session, receipt) = id.rsplit_once('.').ok_or_else(|| Problem::not_found("receipt"))?;
-    let name = SessionName::parse(session).ok_or_else(|| Problem::not_found("receipt"))?;
+    let name = SessionName::parse(session, scope).ok_or_else(|| Problem::not_found("receipt"))?;
     let known = find_fresh(&keeper, &name).await?;
     if keeper.drivers.get(session).is_some_and(|driver| driver.is_busy()) {
         return Err(Problem::conflict("busy", "a turn runs").hint("interrupt it first").retryable());
@@ -238,7 +240,7 @@ pub(crate) async fn undo(
         Ok::<_, rethread_checkpoint::Error>((plan, rewound))
     });
     let (plan, rewound) = done.await.map_err(refuse)?;
-    keeper.audit.write("undo", &caller.name(), json!({ "session": session, "receipt": receipt }));
+    keeper.door.audit.write("undo", &caller.name(), json!({ "session": session, "receipt": receipt }));
     keeper.hub.publish(session, "rewind.undone", json!({ "receipt": receipt, "again": rewound.receipt }));
     let again = rewound.receipt.as_ref().map(|receipt| format!("/api/v1/rewinds/{session}.{receipt}/undo"));
     Ok(Json(answer(&plan, &rewound, again, None)))

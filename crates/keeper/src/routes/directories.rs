@@ -13,6 +13,8 @@ use crate::extract::Asked;
 use crate::folders::{Folder, folders};
 use crate::keeper::Keeper;
 use crate::problem::Problem;
+use crate::roots::Roots;
+use crate::scope::Scope;
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -52,14 +54,16 @@ pub(crate) struct Directory {
 #[utoipa::path(get, path = "/directories", params(DirectoriesQuery), responses((status = 200, body = DirectoryPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn directories(
     State(keeper): State<Arc<Keeper>>,
+    scope: Scope,
     Asked(query): Asked<DirectoriesQuery>,
 ) -> Result<Json<DirectoryPage>, Problem> {
     let limit = query.limit.map_or(MOST, |limit| (limit as usize).clamp(1, MOST));
-    let page = move || match (&query.path, keeper.roots.list()) {
-        (None, [_, _, ..]) => Ok(beginnings(keeper.roots.list())),
-        (None, [only]) => within(&keeper, only, &query, limit),
-        (None, []) => within(&keeper, &keeper.settings.start, &query, limit),
-        (Some(path), _) => within(&keeper, Path::new(path), &query, limit),
+    let roots = scope.within(&keeper.roots).ok_or_else(|| Problem::not_found("directory"))?;
+    let page = move || match (&query.path, roots.list()) {
+        (None, [_, _, ..]) => Ok(beginnings(roots.list())),
+        (None, [only]) => within(&roots, only, &query, limit),
+        (None, []) => within(&roots, &keeper.settings.start, &query, limit),
+        (Some(path), _) => within(&roots, Path::new(path), &query, limit),
     };
     let page = tokio::task::spawn_blocking(page).await.map_err(|error| Problem::failed(&error))?;
     page.map(Json)
@@ -79,13 +83,13 @@ fn beginnings(roots: &[PathBuf]) -> DirectoryPage {
 }
 
 fn within(
-    keeper: &Keeper,
+    roots: &Roots,
     path: &Path,
     query: &DirectoriesQuery,
     limit: usize,
 ) -> Result<DirectoryPage, Problem> {
     let no_such = || Problem::not_found("directory");
-    let (directory, handle) = keeper.roots.open(path).ok_or_else(no_such)?;
+    let (directory, handle) = roots.open(path).ok_or_else(no_such)?;
     let all = folders(&handle).map_err(|error| {
         Problem::conflict("unreadable", format!("this directory cannot be read: {error}"))
     })?;
@@ -102,7 +106,7 @@ fn within(
         let Some(path) = directory.join(&folder.name).to_str().map(str::to_owned) else { continue };
         items.push(Directory { name: folder.name, path, repository });
     }
-    let parent = directory.parent().filter(|parent| keeper.roots.admit(Some(parent)));
+    let parent = directory.parent().filter(|parent| roots.admit(Some(parent)));
     let text = |path: &Path| path.to_str().map(str::to_owned);
     Ok(DirectoryPage { path: text(&directory), parent: parent.and_then(text), items, next })
 }

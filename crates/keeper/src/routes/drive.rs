@@ -22,6 +22,7 @@ use crate::extract::{Body, SessionName};
 use crate::gate::Caller;
 use crate::keeper::Keeper;
 use crate::problem::Problem;
+use crate::scope::Scope;
 
 /// A session to begin.
 #[derive(Deserialize, ToSchema)]
@@ -48,6 +49,7 @@ pub(crate) struct PathBufText(PathBuf);
 pub(crate) async fn create(
     State(keeper): State<Arc<Keeper>>,
     caller: Caller,
+    scope: Scope,
     headers: HeaderMap,
     Body(new): Body<NewSession>,
 ) -> Result<Response, Problem> {
@@ -58,17 +60,18 @@ pub(crate) async fn create(
     let PathBufText(cwd) = new.cwd;
     let there = cwd.canonicalize().ok().filter(|cwd| cwd.is_dir());
     // Outside of the allowed roots there is nothing, as everywhere else.
-    let cwd = there.filter(|cwd| keeper.admits(Some(cwd))).ok_or_else(|| Problem::not_found("directory"))?;
+    let may_begin = |cwd: &PathBuf| keeper.admits(Some(cwd)) && scope.admits(cwd.to_str());
+    let cwd = there.filter(may_begin).ok_or_else(|| Problem::not_found("directory"))?;
     let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok()).map(str::to_owned);
     let (id, is_new) = keeper.id_for(key);
-    let name = SessionName { home: Some(Home::Native), id: id.clone() };
+    let name = SessionName { home: Some(Home::Native), id: id.clone(), scope: scope.clone() };
     if is_new {
         let (permission_mode, model) = (new.permission_mode, new.model);
         let begin = Begin { session: id.clone(), cwd, name: new.name, permission_mode, model };
         keeper.pending.add(&begin).map_err(|error| Problem::failed(&error))?;
         keeper.add_pending(&begin);
         let driver = keeper.drivers.get_or_begin(&id, || Driver::new(begin));
-        keeper.audit.write("create", &caller.name(), json!({ "session": id }));
+        keeper.door.audit.write("create", &caller.name(), json!({ "session": id }));
         if let Some(prompt) = new.prompt.filter(|prompt| !prompt.trim().is_empty()) {
             let parts = vec![Part::Text { text: prompt }];
             let turn = Turn { client_message_id: uuid::Uuid::new_v4().to_string(), parts };
@@ -113,7 +116,14 @@ async fn driver(keeper: &Arc<Keeper>, name: &SessionName) -> Result<Arc<Driver>,
             .with("pid", pid)
             .with("choices", ["watch", "fork", "take_over"]));
     }
-    let begin = begin_of(keeper, &known)?;
+    let mut begin = begin_of(keeper, &known)?;
+    if keeper.drivers.get(&id).is_none()
+        && let Ok(companion) = keeper.store().metadata(&id.parse()?).await
+    {
+        // It goes on as it was begun, whichever keeper that was; what is not allowed any more is not.
+        begin.recall(&companion);
+        check_mode(keeper, begin.permission_mode.as_deref())?;
+    }
     Ok(keeper.drivers.get_or_begin(&id, || Driver::new(begin)))
 }
 
@@ -220,7 +230,7 @@ pub(crate) async fn interrupt(
         Some(driver) => driver.interrupt().await?,
         None => false,
     };
-    keeper.audit.write("interrupt", &caller.name(), json!({ "session": known.card.session_id }));
+    keeper.door.audit.write("interrupt", &caller.name(), json!({ "session": known.card.session_id }));
     Ok((StatusCode::ACCEPTED, Json(Interruption { interrupted })))
 }
 
@@ -243,7 +253,11 @@ pub(crate) async fn fork(
 ) -> Result<Response, Problem> {
     let known = find_fresh(&keeper, &name).await?;
     let id = fork_of(&keeper, &known, new.from_message, new.name).await?;
-    keeper.audit.write("fork", &caller.name(), json!({ "session": known.card.session_id, "fork": id.id }));
+    keeper.door.audit.write(
+        "fork",
+        &caller.name(),
+        json!({ "session": known.card.session_id, "fork": id.id }),
+    );
     let card = find(&keeper, &id)?.card;
     let location = format!("/api/v1/sessions/{}", id.id);
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(card)).into_response())
@@ -268,7 +282,11 @@ pub(crate) async fn fork_of(
         let forked = session.fork(fork).await?;
         keeper.forget_stored();
         keeper.list_stored().await.map_err(|error| Problem::failed(&error))?;
-        return Ok(SessionName { home: Some(Home::Stored), id: forked.id().to_string() });
+        return Ok(SessionName {
+            home: Some(Home::Stored),
+            id: forked.id().to_string(),
+            scope: Scope::default(),
+        });
     };
     keeper.open_native(&session.path).map_err(|_| Problem::not_found("session"))?;
     let mut fork = NativeFork::default();
@@ -278,7 +296,7 @@ pub(crate) async fn fork_of(
     let written = written.await.map_err(|error| Problem::failed(&error))??;
     keeper.tell(keeper.look_at(&written.path).into_iter().flatten());
     keeper.note_fork(&known.card.session_id, &written.session_id);
-    Ok(SessionName { home: Some(Home::Native), id: written.session_id })
+    Ok(SessionName { home: Some(Home::Native), id: written.session_id, scope: Scope::default() })
 }
 
 /// What to do about who drives a session.
@@ -336,7 +354,7 @@ pub(crate) async fn lease(
             driver(&keeper, &name).await?.acquire(&keeper, Claim::TakeOver).await?;
         }
     }
-    keeper.audit.write("lease", &caller.name(), json!({ "session": id }));
+    keeper.door.audit.write("lease", &caller.name(), json!({ "session": id }));
     let holder = match keeper.store().load(&id.parse()?).await {
         Ok(Some(session)) => session.driver().await?.map(|holder| holder.to_string()),
         _ => None,

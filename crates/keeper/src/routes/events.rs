@@ -12,9 +12,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::Asked;
 use crate::frame::Frame;
-use crate::hub::Taken;
 use crate::keeper::{Keeper, over};
 use crate::problem::Problem;
+use crate::scope::Scope;
 use crate::topic::Interest;
 
 /// The most that one answer holds.
@@ -47,6 +47,7 @@ pub(crate) struct EventPage {
 #[utoipa::path(get, path = "/events", params(EventsQuery), responses((status = 200, body = EventPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn events(
     State(keeper): State<Arc<Keeper>>,
+    scope: Scope,
     Asked(query): Asked<EventsQuery>,
 ) -> Result<Json<EventPage>, Problem> {
     let topics = query.topics.as_deref().unwrap_or("sessions");
@@ -84,9 +85,9 @@ pub(crate) async fn events(
             Some((seq?, RawValue::from_string(text).ok()?))
         };
         let seq_before = hub.seq();
-        match hub.take(&mut cursor, &interest, BYTES) {
-            Taken::Gap => return Ok(answer(Vec::new(), hub.seq(), true)),
-            Taken::Frames(frames) => {
+        match scope.take(&keeper, &mut cursor, &interest, BYTES) {
+            None => return Ok(answer(Vec::new(), hub.seq(), true)),
+            Some(frames) => {
                 let items: Vec<(u64, Box<RawValue>)> = frames.iter().filter_map(numbered).collect();
                 if let Some((last, _)) = items.last() {
                     let seq = *last;
@@ -104,6 +105,10 @@ pub(crate) async fn events(
 
 /// Opens the stream of events, as a WebSocket
 #[utoipa::path(get, path = "/stream", responses((status = 101), (status = "default", body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn stream(State(keeper): State<Arc<Keeper>>, request: Request) -> Result<Response, Problem> {
-    crate::stream::upgrade(keeper, request)
+pub(crate) async fn stream(
+    State(keeper): State<Arc<Keeper>>,
+    scope: Scope,
+    request: Request,
+) -> Result<Response, Problem> {
+    crate::stream::upgrade(keeper, scope, request)
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::sessions::{MOST, USUAL, find, find_fresh};
-use crate::card::SessionState;
+use crate::card::Home;
 use crate::catalogue::Known;
 use crate::extract::{Asked, SessionName};
 use crate::item::MessageItem;
@@ -51,7 +51,7 @@ pub(crate) enum Branch {
 /// A page of a conversation, the oldest message first.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct MessagePage {
-    items: Vec<MessageItem>,
+    items: Vec<MessageItem<'static>>,
     page: Paging,
     head: Head,
 }
@@ -100,7 +100,7 @@ pub(crate) async fn read_page(
 ) -> Result<MessagePage, Problem> {
     // Taken before anything is read: what happens meanwhile is told again, and is the same by its id.
     let (epoch, seq) = (keeper.hub.epoch().to_owned(), keeper.hub.seq());
-    let (id, is_pending) = (known.card.session_id.clone(), known.card.state == SessionState::Pending);
+    let (id, is_native) = (known.card.session_id.clone(), known.card.home == Home::Native);
     let own = Arc::clone(keeper);
     let is_agents = query.agent.is_some();
     let handle = tokio::runtime::Handle::current();
@@ -108,20 +108,21 @@ pub(crate) async fn read_page(
         Some(session) => {
             Native { keeper: &own, path: session.path.clone(), id: &known.card.session_id }.page(&query)
         }
-        None if is_pending => Ok((Vec::new(), Paging::default(), Position::Log(0))),
+        // It has no transcript yet, whatever it does already.
+        None if is_native => Ok((Vec::new(), Paging::default(), Position::Log(0))),
         None => handle.block_on(stored(&own, &known.card.session_id, &query)),
     });
     let (mut items, page, position) = read.await.map_err(|error| Problem::failed(&error))??;
     if !is_agents && page.after.is_none() {
         let provisional = keeper.provisional(&id);
         let is_new = |item: &MessageItem| !items.iter().any(|other| other.uuid == item.uuid);
-        let fresh: Vec<MessageItem> = provisional.into_iter().filter(is_new).collect();
+        let fresh: Vec<MessageItem<'static>> = provisional.into_iter().filter(is_new).collect();
         items.extend(fresh);
     }
     Ok(MessagePage { items, page, head: Head { epoch, seq, position: position.to_string() } })
 }
 
-type Read = Result<(Vec<MessageItem>, Paging, Position), Problem>;
+type Read = Result<(Vec<MessageItem<'static>>, Paging, Position), Problem>;
 
 /// A session of Claude Code's own, to be read.
 struct Native<'a> {
@@ -189,7 +190,7 @@ impl Native<'_> {
             _ => total.saturating_sub(limit)..total,
         };
         let items = lines(&history, range.clone())?;
-        let cursor = |number: u64, item: Option<&MessageItem>| {
+        let cursor = |number: u64, item: Option<&MessageItem<'static>>| {
             item.map(|item| format!("{number}:{}", item.uuid.as_deref().unwrap_or_default()))
         };
         let before = cursor(range.start, items.first()).filter(|_| range.start > 0);
@@ -198,12 +199,12 @@ impl Native<'_> {
     }
 }
 
-fn lines(history: &History, range: std::ops::Range<u64>) -> Result<Vec<MessageItem>, Problem> {
+fn lines(history: &History, range: std::ops::Range<u64>) -> Result<Vec<MessageItem<'static>>, Problem> {
     let chain = history.chain(range)?;
     let mut reader = history.read(&chain);
     let mut items = Vec::with_capacity(chain.len());
     while let Some(entry) = reader.next() {
-        items.push(MessageItem::of_entry(&entry?));
+        items.push(MessageItem::of_entry(&entry?).into_owned());
     }
     Ok(items)
 }
@@ -257,7 +258,7 @@ fn since(file: &File, offset: u64, limit: u64) -> Read {
         for newline in memchr::memchr_iter(b'\n', &chunk[..=last]) {
             let line = &chunk[begins..newline];
             let span = rethread_transcripts::Span { offset: at + begins as u64, length: line.len() as u32 };
-            items.extend(MessageItem::of_line(line, span));
+            items.extend(MessageItem::of_line(line, span).map(MessageItem::into_owned));
             begins = newline + 1;
             if items.len() as u64 == limit {
                 break;
@@ -275,7 +276,7 @@ fn everything(transcript: Transcript, file: &File, query: &MessagesQuery, limit:
     let mut reader = transcript.read(&chain);
     let mut items = Vec::new();
     while let Some(entry) = reader.next() {
-        items.push(MessageItem::of_entry(&entry?));
+        items.push(MessageItem::of_entry(&entry?).into_owned());
     }
     let total = items.len();
     let find = |cursor: &String| {
@@ -299,7 +300,8 @@ fn everything(transcript: Transcript, file: &File, query: &MessagesQuery, limit:
         }
         _ => total.saturating_sub(limit)..total,
     };
-    let uuid = |item: Option<&MessageItem>| item.and_then(|item| item.uuid.clone());
+    let uuid =
+        |item: Option<&MessageItem<'static>>| item.and_then(|item| item.uuid.as_deref().map(str::to_owned));
     let before = uuid(items.get(range.start)).filter(|_| range.start > 0);
     let after = uuid(items.get(range.end.saturating_sub(1))).filter(|_| range.end < total);
     let position = Position::of(file, transcript.length()).map_err(|error| Problem::failed(&error))?;
@@ -355,6 +357,6 @@ async fn stored(keeper: &Keeper, id: &str, query: &MessagesQuery) -> Read {
 }
 
 /// Returns the messages on all lines after a place in the file.
-pub(crate) fn lines_since(file: &File, offset: u64) -> Result<Vec<MessageItem>, Problem> {
+pub(crate) fn lines_since(file: &File, offset: u64) -> Result<Vec<MessageItem<'static>>, Problem> {
     since(file, offset, u64::MAX).map(|(items, ..)| items)
 }

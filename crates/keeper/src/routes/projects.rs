@@ -9,9 +9,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::card::SessionState;
+use crate::card::{SessionCard, SessionState};
 use crate::keeper::Keeper;
 use crate::problem::Problem;
+use crate::scope::Scope;
 
 /// A repository, or a directory.
 #[derive(Serialize, ToSchema)]
@@ -36,11 +37,15 @@ pub(crate) struct ProjectPage {
 
 /// Lists projects, the one that was used last first
 #[utoipa::path(get, path = "/projects", responses((status = 200, body = ProjectPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn projects(State(keeper): State<Arc<Keeper>>) -> Result<Json<ProjectPage>, Problem> {
+pub(crate) async fn projects(
+    State(keeper): State<Arc<Keeper>>,
+    scope: Scope,
+) -> Result<Json<ProjectPage>, Problem> {
     keeper.list_stored().await.map_err(|error| Problem::failed(&error))?;
     let catalogue = keeper.catalogue();
     let (mut items, mut known): (Vec<Project>, HashMap<Option<String>, usize>) = Default::default();
-    for (_, card) in catalogue.after(None).filter(|(_, card)| !card.archived) {
+    let is_shown = |card: &SessionCard| !card.archived && scope.admits(card.cwd.as_deref());
+    for (_, card) in catalogue.after(None).filter(|(_, card)| is_shown(card)) {
         let place = card.project.clone().or_else(|| card.cwd.clone());
         let at = *known.entry(place.clone()).or_insert_with(|| {
             // The first one that comes is the newest.

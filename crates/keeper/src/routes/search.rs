@@ -11,6 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::extract::Asked;
 use crate::keeper::Keeper;
 use crate::problem::Problem;
+use crate::scope::Scope;
 use crate::search::{Hit, Hunt};
 
 #[derive(Deserialize, IntoParams)]
@@ -48,6 +49,7 @@ pub(crate) struct SearchPage {
 #[utoipa::path(get, path = "/search", params(SearchQuery), responses((status = 200, body = SearchPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn search(
     State(keeper): State<Arc<Keeper>>,
+    scope: Scope,
     Asked(query): Asked<SearchQuery>,
 ) -> Result<Json<SearchPage>, Problem> {
     if query.q.trim().chars().count() < 2 || query.q.len() > 1000 {
@@ -63,6 +65,7 @@ pub(crate) async fn search(
         after: query.after,
         before: query.before,
         limit,
+        scope,
     };
     let searched = tokio::task::spawn_blocking(move || hunt.run(&keeper));
     let (items, more) = searched.await.map_err(|error| Problem::failed(&error))?;

@@ -14,10 +14,12 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::card::{HealthStatus, Home, SessionCard, SessionState};
 use crate::catalogue::{Catalogue, Key, Known, Rank};
+use crate::drive::Begin;
 use crate::extract::{Asked, Body, SessionName};
 use crate::gate::Caller;
 use crate::keeper::Keeper;
 use crate::problem::Problem;
+use crate::scope::Scope;
 
 /// The most sessions or messages on one page, and how many there are usually.
 pub(crate) const MOST: usize = 500;
@@ -67,6 +69,7 @@ pub(crate) struct SessionPage {
 #[utoipa::path(get, path = "/sessions", operation_id = "list_sessions", params(SessionsQuery), responses((status = 200, body = SessionPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     State(keeper): State<Arc<Keeper>>,
+    scope: Scope,
     Asked(query): Asked<SessionsQuery>,
 ) -> Result<Json<SessionPage>, Problem> {
     keeper.list_stored().await.map_err(|error| Problem::failed(&error))?;
@@ -75,7 +78,7 @@ pub(crate) async fn list(
         Some(cursor) => Some(parse(cursor).ok_or_else(|| Problem::bad_request("that is no cursor"))?),
         None => None,
     };
-    let wanted = Wanted::of(&query);
+    let wanted = Wanted::of(&query, &scope);
     let catalogue = keeper.catalogue();
     let ranked = match query.sort.unwrap_or_default() {
         Sort::Updated => page(catalogue.after(cursor.as_ref()), &wanted, limit),
@@ -112,16 +115,17 @@ fn page<'a>(
 
 struct Wanted<'a> {
     query: &'a SessionsQuery,
+    scope: &'a Scope,
     text: Option<String>,
 }
 
 impl<'a> Wanted<'a> {
-    fn of(query: &'a SessionsQuery) -> Self {
-        Self { query, text: query.q.as_ref().map(|text| text.to_lowercase()) }
+    fn of(query: &'a SessionsQuery, scope: &'a Scope) -> Self {
+        Self { query, scope, text: query.q.as_ref().map(|text| text.to_lowercase()) }
     }
 
     fn admits(&self, card: &SessionCard) -> bool {
-        let Self { query, text } = self;
+        let Self { query, scope, text } = self;
         let place =
             |project: &String| [&card.project, &card.cwd].into_iter().flatten().any(|it| it == project);
         let says = |text: &String| {
@@ -135,6 +139,7 @@ impl<'a> Wanted<'a> {
             && query.home.is_none_or(|home| card.home == home)
             && card.archived == query.archived.unwrap_or(false)
             && text.as_ref().is_none_or(says)
+            && scope.admits(card.cwd.as_deref())
     }
 }
 
@@ -158,7 +163,8 @@ fn parse(cursor: &str) -> Option<Rank> {
 /// Finds a session that may be seen.
 pub(crate) fn find(keeper: &Keeper, name: &SessionName) -> Result<Known, Problem> {
     let get = |catalogue: &Catalogue| catalogue.find(name.home, &name.id).cloned();
-    get(&keeper.catalogue()).ok_or_else(|| Problem::not_found("session"))
+    let known = get(&keeper.catalogue()).filter(|known| name.scope.admits(known.card.cwd.as_deref()));
+    known.ok_or_else(|| Problem::not_found("session"))
 }
 
 /// Finds a session, also one that another program has just made.
@@ -238,7 +244,7 @@ pub(crate) async fn patch(
             }
         }
     }
-    keeper.audit.write("change", &caller.name(), json!({ "session": id }));
+    keeper.door.audit.write("change", &caller.name(), json!({ "session": id }));
     get(State(keeper), name).await
 }
 
@@ -282,7 +288,7 @@ pub(crate) async fn delete(
         _ if keeper.pending.delete(&key.id) => drop(keeper.drivers.remove(&key.id)),
         _ => drop(keeper.store().delete(&key.id.parse()?).await?),
     }
-    keeper.audit.write("delete", &caller.name(), json!({ "session": key.id, "home": key.home }));
+    keeper.door.audit.write("delete", &caller.name(), json!({ "session": key.id, "home": key.home }));
     let news = keeper.catalogue_mut().remove(&key);
     keeper.tell(news);
     let home = if key.home == Home::Native { "native" } else { "stored" };
@@ -298,20 +304,23 @@ pub(crate) async fn restore(
 ) -> Result<Json<Arc<SessionCard>>, Problem> {
     let trash = &keeper.settings.trash;
     let trashed = rethread_transcripts::ClaudeFolder::trashed(trash);
-    if let Some(begin) = keeper.pending.restore(&name.id) {
+    let admits = |begin: &Begin| name.scope.admits(begin.cwd.to_str());
+    if let Some(begin) = keeper.pending.restore(&name.id, admits) {
         keeper.recall(begin);
-        keeper.audit.write("restore", &caller.name(), json!({ "session": name.id }));
+        keeper.door.audit.write("restore", &caller.name(), json!({ "session": name.id }));
         return get(State(keeper), name).await;
     }
     let is_native = name.home != Some(Home::Stored) && trashed.iter().any(|it| it.session_id == name.id);
     match (&keeper.native, is_native) {
         (Some(native), true) => {
             let path = native.folder.restore(&name.id, trash)?;
-            match keeper.look_at(&path) {
+            let news = keeper.look_at(&path).filter(|_| find(&keeper, &name).is_ok());
+            match news {
                 Some(news) => keeper.tell(news),
                 None => {
                     // Outside of the allowed roots: nobody here may know of it.
                     native.folder.delete(&name.id, trash)?;
+                    keeper.catalogue_mut().remove(&Key { home: Home::Native, id: name.id });
                     return Err(Problem::not_found("session"));
                 }
             }
@@ -319,12 +328,14 @@ pub(crate) async fn restore(
         _ => {
             let id: rethread_store::SessionId = name.id.parse()?;
             let metadata = keeper.store().metadata(&id).await?;
-            if metadata.trashed_at.is_none() || !keeper.admits(metadata.cwd.as_deref().map(Path::new)) {
+            let cwd = metadata.cwd.as_deref();
+            let is_seen = keeper.admits(cwd.map(Path::new)) && name.scope.admits(cwd);
+            if metadata.trashed_at.is_none() || !is_seen {
                 return Err(Problem::not_found("session"));
             }
             keeper.store().restore(&id).await?;
         }
     }
-    keeper.audit.write("restore", &caller.name(), json!({ "session": name.id }));
+    keeper.door.audit.write("restore", &caller.name(), json!({ "session": name.id }));
     get(State(keeper), name).await
 }

@@ -115,7 +115,10 @@ impl Arriving {
     }
 
     /// Adds a record where it belongs.
-    pub(crate) async fn push(&mut self, log: LogName, placement: Placement) -> Result<()> {
+    pub(crate) async fn push(&mut self, log: LogName, mut placement: Placement) -> Result<()> {
+        if placement.kind != Kind::Note && log != LogName::Checkpoints {
+            placement.entry = self.store.redacted(placement.entry);
+        }
         let (size, limit) =
             (placement.entry.as_bytes().len(), self.store.inner.backend.capabilities().max_record);
         if size > limit {

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+use rethread_postgres::{PostgresBackend, Settings};
+use rethread_sqlite::SqliteBackend;
 use rethread_store::backend::Backend;
 use rethread_store::{
     Entry, Error, FileBackend, Filter, Fork, MemoryBackend, NewSession, Options, Session, SessionId, Store,
 };
+use rethread_testkit::{Postgres, cannot};
 
 use super::effort::{Effort, Round, torture};
 use crate::kit::{entry_id, ids, run, session_id};
@@ -242,6 +245,32 @@ fn whatever_is_done_files_agree_with_the_model() {
         agrees(round, || {
             let folder = tempfile::tempdir().expect("a folder");
             move || Store::new(FileBackend::new(folder.path()), Options::default())
+        });
+    }
+}
+
+#[test]
+fn whatever_is_done_sqlite_agrees_with_the_model() {
+    for round in Effort::new("random operations against the model, SQLite", 60) {
+        agrees(round, || {
+            let folder = tempfile::tempdir().expect("a folder");
+            move || Store::new(SqliteBackend::new(folder.path().join("sessions.db")), Options::default())
+        });
+    }
+}
+
+#[test]
+fn whatever_is_done_postgres_agrees_with_the_model() {
+    let Some(server) = Postgres::shared() else {
+        return cannot("PostgreSQL is not installed: apt-get install postgresql");
+    };
+    for round in Effort::new("random operations against the model, PostgreSQL", 30) {
+        agrees(round, || {
+            let settings = Settings::parse(&server.fresh()).expect("a URL");
+            move || {
+                let backend = PostgresBackend::new(settings.clone()).expect("a backend");
+                Store::new(backend, Options::default())
+            }
         });
     }
 }

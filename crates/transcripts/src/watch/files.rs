@@ -6,15 +6,14 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use serde::de::IgnoredAny;
-
-use super::{Change, Event, From};
-use crate::envelope::Envelope;
-use crate::lines::each_line;
+use super::{From, Happening, News};
+use crate::line::Line;
 use crate::node::Span;
 use crate::recover::remains;
 use crate::walk::State;
 
+/// How much is read at a time.
+const CHUNK: u64 = 1 << 18;
 /// How much of what was delivered last must still be the same.
 const FINGERPRINT: u64 = 64;
 
@@ -23,6 +22,8 @@ const FINGERPRINT: u64 = 64;
 pub(super) struct Files {
     which: Which,
     known: HashMap<PathBuf, Delivered>,
+    /// What was read last, kept for its room.
+    buffer: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -44,11 +45,11 @@ struct Delivered {
 
 impl Files {
     pub(super) fn beneath(projects: PathBuf) -> Self {
-        Self { which: Which::Beneath(projects), known: HashMap::new() }
+        Self { which: Which::Beneath(projects), known: HashMap::new(), buffer: Vec::new() }
     }
 
     pub(super) fn only(path: PathBuf) -> Self {
-        Self { which: Which::Only(path), known: HashMap::new() }
+        Self { which: Which::Only(path), known: HashMap::new(), buffer: Vec::new() }
     }
 
     /// Returns the folder that holds everything.
@@ -84,7 +85,7 @@ impl Files {
     }
 
     /// Takes note of what is there, and delivers it if that is wanted.
-    pub(super) fn begin(&mut self, from: From, take: &mut impl FnMut(Change)) {
+    pub(super) fn begin(&mut self, from: From, take: &mut impl FnMut(News<'_>)) {
         for path in self.transcripts() {
             let start = match from {
                 From::Beginning => Some(0),
@@ -119,7 +120,7 @@ impl Files {
     }
 
     /// Looks at every file that is there or was.
-    pub(super) fn look_at_all(&mut self, take: &mut impl FnMut(Change)) {
+    pub(super) fn look_at_all(&mut self, take: &mut impl FnMut(News<'_>)) {
         let mut all: HashSet<PathBuf> = self.transcripts().into_iter().collect();
         all.extend(self.known.keys().cloned());
         for path in all {
@@ -131,16 +132,16 @@ impl Files {
     }
 
     /// Delivers what is new in a file.
-    pub(super) fn look_at(&mut self, path: &Path, take: &mut impl FnMut(Change)) {
+    pub(super) fn look_at(&mut self, path: &Path, take: &mut impl FnMut(News<'_>)) {
         if !self.is_ours(path) {
             return;
         }
-        let mut tell = |event, more| take(Change { path: path.to_owned(), event, more });
+        let mut tell = |event: Happening<'_>, more: bool| take(News { path, event, more });
         match self.advance(path, &mut tell) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if self.known.remove(path).is_some() {
-                    tell(Event::Removed, false);
+                    tell(Happening::Removed, false);
                 }
             }
             // What cannot be read now may be readable at the next notice; nothing is passed over.
@@ -148,34 +149,34 @@ impl Files {
         }
     }
 
-    fn advance(&mut self, path: &Path, tell: &mut impl FnMut(Event, bool)) -> io::Result<()> {
+    fn advance(&mut self, path: &Path, tell: &mut impl FnMut(Happening<'_>, bool)) -> io::Result<()> {
         let file = open(path)?;
+        let mut room = CHUNK;
         loop {
             let state = State::of(&file.metadata()?);
             let known = self.known.get(path).filter(|known| known.still_holds(&file, state)).cloned();
             if known.is_none() && self.known.remove(path).is_some() {
-                tell(Event::Restarted, true);
+                tell(Happening::Restarted, true);
                 continue;
             }
             let mut next = known.clone().unwrap_or_default();
             next.state = state;
-            let mut events = Vec::new();
-            each_line(&file, next.offset, state.size, |at, line, is_ended| {
-                if is_ended {
-                    deliver(at, line, &mut |event| events.push(event));
-                    next.take(line);
-                }
-            })?;
+            let is_all = read_lines(&file, next.offset, state.size, room, &mut self.buffer)?;
             // Another file's middle may have been read if this one was replaced meanwhile.
             if known.is_some_and(|known| !known.still_holds(&file, state)) {
                 continue;
             }
+            let last = if is_all { Last::Told } else { Last::Left };
+            let told = deliver(next.offset, &self.buffer, last, tell);
+            // One entry and a part of another: nobody knows yet whether more follow.
+            room = if told == 0 { room * 2 } else { CHUNK };
+            next.take(&self.buffer[..told]);
             self.known.insert(path.to_owned(), next);
-            let mut events = events.into_iter();
-            while let Some(event) = events.next() {
-                tell(event, events.len() > 0);
+            if is_all {
+                // One long line need not cost its room for ever.
+                self.buffer.shrink_to(CHUNK as usize);
+                return Ok(());
             }
-            return Ok(());
         }
     }
 }
@@ -195,11 +196,10 @@ impl Delivered {
         Ok(Self { offset, state, fingerprint })
     }
 
-    /// Goes on past a line. What stands before the new place is what was read, not what is there by now.
-    fn take(&mut self, line: &[u8]) {
-        self.offset += line.len() as u64 + 1;
-        self.fingerprint.extend_from_slice(&line[line.len().saturating_sub(FINGERPRINT as usize)..]);
-        self.fingerprint.push(b'\n');
+    /// Goes on past some bytes. What stands before the new place is what was read, not what is there by now.
+    fn take(&mut self, bytes: &[u8]) {
+        self.offset += bytes.len() as u64;
+        self.fingerprint.extend_from_slice(&bytes[bytes.len().saturating_sub(FINGERPRINT as usize)..]);
         let surplus = self.fingerprint.len().saturating_sub(FINGERPRINT as usize);
         self.fingerprint.drain(..surplus);
     }
@@ -212,24 +212,70 @@ impl Delivered {
     }
 }
 
-fn deliver(at: u64, line: &[u8], tell: &mut impl FnMut(Event)) {
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let mut give = |offset: u64, raw: &[u8]| {
-        let span = Span { offset, length: u32::try_from(raw.len()).unwrap_or(u32::MAX) };
-        tell(Event::Added { span, raw: raw.to_vec() });
-    };
-    if is_entry(line) {
-        return give(at, line);
-    }
-    for range in remains(line, false).into_iter().flat_map(|remains| remains.entries) {
-        give(at + range.start as u64, &line[range]);
+/// Reads whole lines between two places, about as many as there is room for and at least one; returns whether those are
+/// all.
+fn read_lines(file: &File, from: u64, to: u64, mut room: u64, buffer: &mut Vec<u8>) -> io::Result<bool> {
+    loop {
+        let length = to.saturating_sub(from).min(room);
+        buffer.resize(length as usize, 0);
+        let mut read = 0;
+        while read < buffer.len() {
+            match file.read_at(&mut buffer[read..], from + read as u64)? {
+                0 => break,
+                more => read += more,
+            }
+        }
+        let is_all = read < buffer.len() || from + length >= to;
+        let end = memchr::memrchr(b'\n', &buffer[..read]).map_or(0, |newline| newline + 1);
+        buffer.truncate(end);
+        if end > 0 || is_all {
+            return Ok(is_all);
+        }
+        // A line that is longer than this.
+        room *= 2;
     }
 }
 
-/// Returns whether a line can be read as an entry. Nearly all are plain JSON, which is quicker to see.
-fn is_entry(line: &[u8]) -> bool {
-    line.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
-        || Envelope::of(line).is_some()
+/// What to do with the last entry of a chunk: more may follow it in the next one, or nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    Told,
+    Left,
+}
+
+/// Tells of each entry in whole lines, of every one but the last that more follow; returns how many bytes that were.
+fn deliver(from: u64, bytes: &[u8], last: Last, tell: &mut impl FnMut(Happening<'_>, bool)) -> usize {
+    let mut before: Option<Line<'_>> = None;
+    let mut at = 0;
+    while let Some(length) = memchr::memchr(b'\n', &bytes[at..]) {
+        each_entry_in(from + at as u64, &bytes[at..at + length], |entry| {
+            if let Some(before) = before.replace(entry) {
+                tell(Happening::Added(before), true);
+            }
+        });
+        at += length + 1;
+    }
+    match (before, last) {
+        (Some(before), Last::Left) => return (before.span().offset - from) as usize,
+        (Some(before), Last::Told) => tell(Happening::Added(before), false),
+        (None, _) => {}
+    }
+    at
+}
+
+/// Hands out the entries of a line: nearly always the line itself.
+fn each_entry_in<'a>(at: u64, line: &'a [u8], mut give: impl FnMut(Line<'a>)) {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let span =
+        |offset: u64, raw: &[u8]| Span { offset, length: u32::try_from(raw.len()).unwrap_or(u32::MAX) };
+    if let Some(whole) = Line::of(line, span(at, line)) {
+        return give(whole);
+    }
+    for range in remains(line, false).into_iter().flat_map(|remains| remains.entries) {
+        let raw = &line[range.clone()];
+        let entry = Line::of(raw, span(at + range.start as u64, raw));
+        entry.into_iter().for_each(&mut give);
+    }
 }
 
 /// Opens a file for reading. A pipe of that name would keep us waiting, and cannot be read from the middle anyway.

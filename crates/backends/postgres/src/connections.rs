@@ -1,0 +1,166 @@
+//! The connections to one database: lent for a call, and given back if its end is known.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use deadpool::managed::{Pool, PoolError, QueueMode};
+use rethread_store::Result;
+use tokio::runtime::Runtime;
+use tokio::time::error::Elapsed;
+
+use crate::connection::{Connection, Maker};
+use crate::failure::{Failure, backend};
+use crate::lent::{Lent, Purpose};
+use crate::limbo::Limbo;
+use crate::schema::{self, Whose};
+use crate::settings::Settings;
+
+/// How many connections there are at once: as many as a store has writers, and as many readers beside them.
+const AT_ONCE: usize = 16;
+
+type Postgres<T> = Result<T, tokio_postgres::Error>;
+
+/// The connections to one database.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    pool: Pool<Maker>,
+    place: String,
+    patience: Duration,
+    limbo: Limbo,
+    /// Whether the tables are known to be there, and to be ours.
+    is_ready: AtomicBool,
+    /// Where the connections live; `None` only while this is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl Connections {
+    pub(crate) fn new(settings: Settings) -> Result<Self> {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.worker_threads(1).thread_name("rethread-postgres").enable_all().build();
+        let runtime = runtime.map_err(|error| backend("begin", error))?;
+        let (place, patience) = (settings.to_string(), settings.patience);
+        let maker = Maker { settings, place: place.clone(), runtime: runtime.handle().clone() };
+        // The one that was used last knows its statements.
+        let pool = Pool::builder(maker)
+            .max_size(AT_ONCE)
+            .queue_mode(QueueMode::Lifo)
+            .build()
+            .map_err(|error| backend("begin", error))?;
+        let (limbo, is_ready) = (Limbo::default(), AtomicBool::new(false));
+        Ok(Self { pool, place, patience, limbo, is_ready, runtime: Some(runtime) })
+    }
+
+    /// Reads from the database; `None` if there is nothing yet. What was lost on its way is asked for again.
+    pub(crate) async fn read<T, Work>(
+        &self,
+        action: &'static str,
+        work: impl Fn(Connection) -> Work,
+    ) -> Result<Option<T>>
+    where
+        Work: Future<Output = Postgres<T>>,
+    {
+        match self.read_once(action, &work).await {
+            Err(Failure::Lost(_)) => Ok(self.read_once(action, &work).await?),
+            answer => Ok(answer?),
+        }
+    }
+
+    async fn read_once<T, Work>(
+        &self,
+        action: &'static str,
+        work: impl Fn(Connection) -> Work,
+    ) -> Result<Option<T>, Failure>
+    where
+        Work: Future<Output = Postgres<T>>,
+    {
+        if !self.is_ready.load(Ordering::Acquire) {
+            let lent = self.lend(Purpose::Read).await?;
+            let found = self.wait(schema::look(lent.connection())).await;
+            match lent.end("look into", found)?.whose(&self.place)? {
+                Whose::Nobodys => return Ok(None),
+                Whose::Ours => self.is_ready.store(true, Ordering::Release),
+            }
+        }
+        let lent = self.lend(Purpose::Read).await?;
+        let answer = self.wait(work(lent.connection())).await;
+        lent.end(action, answer).map(Some)
+    }
+
+    /// Changes the database. Unless the server refused, it may have done so even if this is an error; but by the time
+    /// of the next call it has, or never will.
+    pub(crate) async fn write<T, Work>(
+        &self,
+        action: &'static str,
+        work: impl FnOnce(Connection) -> Work,
+    ) -> Result<T, Failure>
+    where
+        Work: Future<Output = Postgres<T>>,
+    {
+        if !self.is_ready.load(Ordering::Acquire) {
+            let lent = self.lend(Purpose::Write).await?;
+            let made = self.wait(schema::make(lent.connection())).await;
+            lent.end("begin", made)?.whose(&self.place)?;
+            self.is_ready.store(true, Ordering::Release);
+        }
+        let lent = self.lend(Purpose::Write).await?;
+        let answer = self.wait(work(lent.connection())).await;
+        lent.end(action, answer)
+    }
+
+    /// The same for what may be done twice; `work` is told whether it is the second time.
+    pub(crate) async fn write_again<T, Work>(
+        &self,
+        action: &'static str,
+        work: impl Fn(Connection, Time) -> Work,
+    ) -> Result<T>
+    where
+        Work: Future<Output = Postgres<T>>,
+    {
+        match self.write(action, |connection| work(connection, Time::First)).await {
+            Err(Failure::Lost(_)) => {
+                Ok(self.write(action, |connection| work(connection, Time::Second)).await?)
+            }
+            answer => Ok(answer?),
+        }
+    }
+
+    /// Lends a connection, once nothing is on its way on those that were lost.
+    async fn lend(&self, purpose: Purpose) -> Result<Lent<'_>, Failure> {
+        let late = |_| Failure::late("connect to", &self.place, self.patience);
+        let object = self.wait(self.pool.get()).await.map_err(late)?;
+        let object = object.map_err(|error| match error {
+            PoolError::Backend(error) => Failure::Refused(error),
+            error => Failure::Refused(backend("connect to", error)),
+        })?;
+        let lent = Lent::new(object, purpose, &self.limbo, &self.place, self.patience);
+        if !self.limbo.is_empty() {
+            self.wait(self.limbo.clear(&lent.connection(), &self.place)).await.map_err(late)??;
+        }
+        Ok(lent)
+    }
+
+    /// Waits for the server, but not for ever, on whatever thread this is.
+    async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, Elapsed> {
+        let timed = {
+            let _inside = self.runtime.as_ref().map(Runtime::enter);
+            tokio::time::timeout(self.patience, work)
+        };
+        timed.await
+    }
+}
+
+/// A runtime must not be waited for where nothing may block, and nothing here is worth waiting for.
+impl Drop for Connections {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Whether something is done for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Time {
+    First,
+    Second,
+}

@@ -1,0 +1,99 @@
+//! Answers that never come, and requests that come too late.
+
+use std::time::Duration;
+
+use pollster::block_on;
+use rethread_postgres::{PostgresBackend, Settings};
+use rethread_store::backend::{Append, Backend as _, Durability, Expect, From, Key, Put};
+
+use crate::kit::{entry, ids, line, messages, on, server, store_on};
+use crate::proxy::Proxy;
+
+fn url(proxy: &Proxy, database: &str) -> String {
+    format!("postgres://rethread@127.0.0.1:{}/{database}?sslmode=disable", proxy.port())
+}
+
+#[test]
+fn an_append_whose_answer_is_lost_is_found_again_and_not_doubled() {
+    let Some(server) = server() else { return };
+    let (proxy, database) = (Proxy::to(server.port()), server.database());
+    let backend = on(&url(&proxy, &database));
+    let log = messages("s");
+    let append =
+        |at, id: &str| block_on(backend.append(&log, at, &[line(at, id)], Durability::Synced)).unwrap();
+    let done = Append::Done { durability: Durability::Synced, found: Vec::new() };
+    // The statement is known to the connection by then, so that the next answer is that of an append.
+    assert_eq!([append(0, "a"), append(1, "b")], [done.clone(), done.clone()]);
+    for at in 2..12 {
+        proxy.lose_after(0);
+        assert_eq!(append(at, &format!("c{at}")), done);
+        assert!(proxy.lose_nothing());
+        assert_eq!(append(at, &format!("d{at}")), Append::Moved { next: at + 1 }, "another's is not ours");
+    }
+    let chunk = block_on(on(&server.url(&database)).read(&log, From::Position(0), 1 << 20)).unwrap();
+    let found: Vec<_> = chunk.lines.iter().map(|line| line.stamp().id.to_string()).collect();
+    let expected = (2..12).map(|at| format!("c{at}"));
+    assert_eq!(found, ["a".to_owned(), "b".to_owned()].into_iter().chain(expected).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_document_whose_answer_is_lost_is_ours_and_not_in_conflict_with_us() {
+    let Some(server) = server() else { return };
+    let (proxy, database) = (Proxy::to(server.port()), server.database());
+    let backend = on(&url(&proxy, &database));
+    let key = Key::session("s".parse().unwrap(), "lease").unwrap();
+    let put = |expect, bytes: &[u8]| match block_on(backend.put(&key, bytes, expect)).unwrap() {
+        Put::Done(version) => Expect::Version(version),
+        conflict => panic!("{conflict:?}"),
+    };
+    let first = put(Expect::Absent, b"0");
+    let mut version = put(first, b"1");
+    for round in 2..6_u8 {
+        proxy.lose_after(0);
+        version = put(version, &[round]);
+        assert!(proxy.lose_nothing());
+        assert_eq!(block_on(backend.get(&key)).unwrap().unwrap().bytes[..], [round]);
+    }
+}
+
+#[test]
+fn a_request_that_comes_after_its_sender_gave_up_is_not_carried_out() {
+    let Some(server) = server() else { return };
+    let (proxy, database) = (Proxy::to(server.port()), server.database());
+    let mut settings = Settings::parse(&url(&proxy, &database)).unwrap();
+    settings.patience = Duration::from_millis(700);
+    let backend = PostgresBackend::new(settings).unwrap();
+    let log = messages("s");
+    let append = |at, id: &str| block_on(backend.append(&log, at, &[line(at, id)], Durability::Synced));
+    // The statement is known to the connection by then, so that what is kept back is an append.
+    append(0, "a").and_then(|_| append(1, "b")).unwrap();
+    proxy.keep_back();
+    let late = append(2, "late");
+    assert!(late.is_err_and(|error| error.is_passing()));
+    // Whoever looks now is told the truth for good: it is not there, and will not come.
+    assert_eq!(block_on(backend.read(&log, From::Last, 1)).unwrap().next, 2);
+    proxy.let_through();
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(block_on(backend.read(&log, From::Last, 1)).unwrap().next, 2);
+}
+
+#[test]
+fn wherever_answers_are_lost_every_entry_is_there_once_and_in_order() {
+    let Some(server) = server() else { return };
+    let (proxy, database) = (Proxy::to(server.port()), server.database());
+    let (store, session) = store_on(&url(&proxy, &database));
+    let mut expected = Vec::new();
+    for round in 0..24 {
+        // Within an append, within a connection that is made anew, within what makes sure.
+        proxy.lose_after(round % 12);
+        let ids: Vec<_> = (0..4).map(|number| format!("r{round}.{number}")).collect();
+        let tickets: Vec<_> = ids.iter().map(|id| block_on(session.append(entry(id))).unwrap()).collect();
+        for ticket in tickets {
+            ticket.wait().unwrap();
+        }
+        expected.extend(ids);
+    }
+    proxy.lose_nothing();
+    assert_eq!(ids(&session), expected);
+    store.close().unwrap();
+}

@@ -1,0 +1,166 @@
+//! What a session is asked: one turn after the other, and those that wait.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::http::StatusCode;
+use serde_json::json;
+use tracing::Instrument as _;
+
+use super::driver::{Current, Driver};
+use super::turn::{Mode, Turn};
+use crate::TRACES;
+use crate::keeper::Keeper;
+use crate::problem::Problem;
+
+/// How many prompts may wait.
+const QUEUE: usize = 100;
+
+impl Driver {
+    /// Takes a prompt: sends it now, or has it wait.
+    pub(crate) async fn send(
+        self: &Arc<Self>,
+        keeper: &Arc<Keeper>,
+        turn: Turn,
+        mode: Mode,
+    ) -> Result<(), Problem> {
+        let uuid = turn.client_message_id.clone();
+        {
+            let mut state = self.state();
+            if state.taken.has(&uuid) {
+                return Ok(());
+            }
+            if state.current.is_some() || !state.queue.is_empty() {
+                if mode == Mode::Start {
+                    return Err(Problem::conflict("busy", "a turn runs already")
+                        .hint("wait for its end, interrupt it, or use `mode: queue`")
+                        .retryable());
+                }
+                if state.queue.len() >= QUEUE {
+                    return Err(Problem::conflict("queue-full", "too many prompts wait").retryable());
+                }
+                state.taken.add(&uuid);
+                state.queue.push_back(turn);
+                drop(state);
+                self.tell_queue(keeper);
+                return Ok(());
+            }
+            state.taken.add(&uuid);
+            state.current = Some(Current { message: uuid.clone(), is_given: false });
+            (state.used, state.has_failed) = (Instant::now(), false);
+        }
+        if let Err(problem) = self.begin_turn(keeper, &turn).await {
+            let mut state = self.state();
+            state.current = None;
+            state.taken.forget(&uuid);
+            drop(state);
+            self.refresh_state(keeper);
+            self.go_on(keeper);
+            return Err(problem);
+        }
+        Ok(())
+    }
+
+    async fn begin_turn(self: &Arc<Self>, keeper: &Arc<Keeper>, turn: &Turn) -> Result<(), Problem> {
+        let (session, message) = (&*self.session, &*turn.client_message_id);
+        let span = tracing::info_span!(target: TRACES, "begin_turn", session, message);
+        self.give(keeper, turn).instrument(span).await
+    }
+
+    /// Gives the agent a prompt, and starts it if it does not run.
+    async fn give(self: &Arc<Self>, keeper: &Arc<Keeper>, turn: &Turn) -> Result<(), Problem> {
+        let client = loop {
+            let client = self.client(keeper).await?;
+            let mut state = self.state();
+            // One that ended just now never gets it.
+            if !state.ending && state.client.as_ref().is_some_and(|own| Arc::ptr_eq(own, &client)) {
+                state.current = Some(Current { message: turn.client_message_id.clone(), is_given: true });
+                break client;
+            }
+        };
+        self.refresh_state(keeper);
+        keeper.hub.publish(&self.session, "turn.started", json!({ "message": turn.client_message_id }));
+        client.send(turn.prompt()).await.map_err(|error| {
+            let code = "agent-failed";
+            Problem::new(StatusCode::BAD_GATEWAY, code).detail(error.to_string()).retryable()
+        })?;
+        Ok(())
+    }
+
+    /// Begins the turn of the prompt that has waited longest, if there is one and no turn runs.
+    pub(super) fn go_on(self: &Arc<Self>, keeper: &Arc<Keeper>) {
+        let next = {
+            let mut state = self.state();
+            let next = if state.current.is_none() { state.queue.pop_front() } else { None };
+            let Some(next) = next else { return };
+            state.current = Some(Current { message: next.client_message_id.clone(), is_given: false });
+            next
+        };
+        self.refresh_state(keeper);
+        self.tell_queue(keeper);
+        // Not here: what the agent says must go on being heard.
+        tokio::spawn(Arc::clone(self).begin_next(Arc::clone(keeper), next));
+    }
+
+    /// Boxed, because a turn's end begins the next one.
+    fn begin_next(
+        self: Arc<Self>,
+        keeper: Arc<Keeper>,
+        next: Turn,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move {
+            if let Err(problem) = self.begin_turn(&keeper, &next).await {
+                self.fail(&keeper, problem.detail.as_deref().unwrap_or_default());
+                self.refresh_state(&keeper);
+                // None waits for ever: each is answered, or fails by itself.
+                self.go_on(&keeper);
+            }
+        })
+    }
+
+    /// Says that the turn came to nothing.
+    pub(super) fn fail(&self, keeper: &Keeper, why: &str) {
+        let mut state = self.state();
+        let Some(current) = state.current.take() else { return };
+        let interrupted = std::mem::take(&mut state.interrupting);
+        state.has_failed = !interrupted;
+        let kind = if interrupted { "turn.interrupted" } else { "turn.failed" };
+        let data = json!({ "message": current.message, "errors": [why] });
+        keeper.hub.publish(&self.session, kind, data);
+    }
+
+    /// Takes back a prompt that waits.
+    pub(crate) fn unqueue(&self, keeper: &Keeper, message: &str) -> bool {
+        let mut state = self.state();
+        let before = state.queue.len();
+        state.queue.retain(|turn| turn.client_message_id != message);
+        let was = state.queue.len() < before;
+        drop(state);
+        if was {
+            self.tell_queue(keeper);
+        }
+        was
+    }
+
+    pub(super) fn tell_queue(&self, keeper: &Keeper) {
+        let state = self.state();
+        keeper.hub.publish(&self.session, "queue.changed", json!({ "items": state.queue }));
+    }
+
+    /// Ends the turn that runs.
+    pub(crate) async fn interrupt(&self) -> Result<bool, Problem> {
+        let client = {
+            let mut state = self.state();
+            if state.current.is_none() {
+                return Ok(false);
+            }
+            state.interrupting = true;
+            state.client.clone()
+        };
+        if let Some(client) = client {
+            client.interrupt().await.map_err(|error| Problem::failed(&error))?;
+        }
+        Ok(true)
+    }
+}

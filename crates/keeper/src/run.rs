@@ -1,0 +1,69 @@
+//! Lines of one transcript that come at once: read where they stand, encoded one after the other, told together.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rethread_transcripts::Line;
+
+use crate::drive::Driver;
+use crate::frame::Drafts;
+use crate::hub::Wake;
+use crate::item::MessageItem;
+use crate::keeper::Keeper;
+use crate::merge::Arrival;
+use crate::topic::Subject;
+
+/// How many lines, or about how many bytes of them, are told at once.
+const LINES: usize = 64;
+const BYTES: usize = 64 << 10;
+
+const KIND: &str = "message.upsert";
+
+/// Lines that come at once.
+#[derive(Debug)]
+pub(crate) struct Run {
+    transcript: PathBuf,
+    agent: Option<String>,
+    subject: Subject,
+    /// Who has to merge them with what the agent says.
+    driver: Option<Arc<Driver>>,
+    drafts: Drafts,
+}
+
+impl Run {
+    pub(crate) fn new(keeper: &Keeper, session: String, agent: Option<String>, transcript: PathBuf) -> Self {
+        let subject = Subject::new(&session, KIND);
+        let driver = keeper.drivers.get(&session).filter(|_| agent.is_none());
+        Self { transcript, agent, driver, drafts: Drafts::new(subject.topic(), KIND), subject }
+    }
+
+    pub(crate) fn add(&mut self, keeper: &Keeper, line: Line<'_>) {
+        let Some(mut item) = MessageItem::of_said(line) else { return };
+        let agent = self.agent.clone();
+        item.agent_id = agent.as_deref().map(Cow::Borrowed).or(item.agent_id);
+        if let Some(driver) = self.driver.clone().filter(|_| item.agent_id.is_none()) {
+            // What stands before it is told before it.
+            self.tell(keeper);
+            return driver.take(keeper, Arrival::Disk(item.into_owned()), Wake::Soon);
+        }
+        self.drafts.add(item.small());
+        if self.drafts.len() >= LINES || self.drafts.bytes() >= BYTES {
+            self.tell(keeper);
+        }
+    }
+
+    /// Tells what is left; returns whose lines they were.
+    pub(crate) fn end(mut self, keeper: &Keeper) -> PathBuf {
+        self.tell(keeper);
+        keeper.hub.wake();
+        self.transcript
+    }
+
+    fn tell(&mut self, keeper: &Keeper) {
+        if self.drafts.len() > 0 {
+            let drafts = std::mem::replace(&mut self.drafts, Drafts::new(self.subject.topic(), KIND));
+            keeper.hub.publish_all(&self.subject, drafts);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! A keeper's address, as `rethread status` prints it.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use axum::http::Uri;
+use axum::http::uri::Authority;
+
+use crate::error::Error;
+
+/// The address of a keeper that a token may be sent to: `http://`, a name of this machine's own, and a port.
+///
+/// A token that goes to another machine in plain sight is a token lost, so that other names are refused. A keeper
+/// elsewhere is reached through a tunnel, whose near end is here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeeperUrl(Authority);
+
+impl KeeperUrl {
+    pub(super) fn authority(&self) -> &Authority {
+        &self.0
+    }
+}
+
+impl FromStr for KeeperUrl {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let bad = |why| Error::BadKeeperUrl { url: text.to_owned(), why };
+        let url: Uri = text.trim().parse().map_err(|_| bad("it is no address"))?;
+        match url.scheme_str() {
+            Some("http") => {}
+            Some("https") => return Err(bad("TLS is not spoken here")),
+            _ => return Err(bad("it does not begin with http://")),
+        }
+        if !matches!(url.path(), "" | "/") || url.query().is_some() {
+            return Err(bad("something stands after its port"));
+        }
+        let authority = url.authority().ok_or_else(|| bad("it names no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(bad("a name and a password have no place in it"));
+        }
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        let is_here =
+            host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+        match is_here {
+            true => Ok(Self(authority.clone())),
+            false => Err(bad("the token would travel to another machine in plain sight")),
+        }
+    }
+}
+
+impl fmt::Display for KeeperUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_sent_to_this_machine_only() {
+        for good in
+            ["http://localhost:7717", "http://127.0.0.1:7717/", "http://[::1]:1", "http://LOCALHOST:7"]
+        {
+            let url: KeeperUrl = good.parse().unwrap();
+            assert_eq!(url.to_string(), good.trim_end_matches('/'));
+        }
+        for bad in [
+            "",
+            "localhost:7717",
+            "/x",
+            "https://localhost:7717",
+            "http://keeper.example:7717",
+            "http://localhost.evil.example:7717",
+            "http://192.168.1.1:7717",
+            "http://me:secret@localhost:7717",
+            "http://localhost:7717/api/v1",
+            "http://localhost:7717/?token=x",
+            "file:///etc/passwd",
+        ] {
+            assert!(matches!(bad.parse::<KeeperUrl>(), Err(Error::BadKeeperUrl { .. })), "{bad}");
+        }
+    }
+}

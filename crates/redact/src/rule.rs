@@ -1,0 +1,84 @@
+//! What secrets look like.
+
+/// One kind of secret.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rule {
+    /// Its name, as people see it.
+    pub(crate) kind: &'static str,
+    /// Where it has a group named `secret`, that is the secret; else all of it is.
+    pattern: &'static str,
+    /// Only what looks random is one.
+    pub(crate) is_random: bool,
+}
+
+const fn rule(kind: &'static str, pattern: &'static str) -> Rule {
+    Rule { kind, pattern, is_random: false }
+}
+
+/// A rule whose pattern ordinary names fit too.
+const fn loose(kind: &'static str, pattern: &'static str) -> Rule {
+    Rule { kind, pattern, is_random: true }
+}
+
+impl Rule {
+    /// Returns the pattern, in which one group is the secret.
+    pub(crate) fn pattern(&self) -> String {
+        let Self { pattern, .. } = self;
+        // Secrets are ASCII, and knowing no other letters makes the search faster.
+        match pattern.contains(GROUP) {
+            true => format!("(?-u){pattern}"),
+            // They begin where a word does, also after an escaped line break, whose letter belongs to no word.
+            false => format!(r"(?-u)(?:\b|\\[bfnrt]){GROUP}{pattern})"),
+        }
+    }
+}
+
+const GROUP: &str = "(?<secret>";
+
+/// Every rule, the more telling first: where two find the same, the first names it.
+///
+/// No pattern matches a quote, and a backslash only as part of a whole escape.
+pub(crate) const RULES: &[Rule] = &[
+    rule(
+        "private-key",
+        concat!(
+            r"(?<secret>-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:",
+            r"(?:\\[nrt]|[A-Za-z0-9+/=:,.() \t\r\n-])*?-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----",
+            // One that is cut off has no end.
+            r"|(?:\\[nrt]|[A-Za-z0-9+/=\r\n])*))",
+        ),
+    ),
+    rule("anthropic-key", r"sk-ant-[A-Za-z0-9_-]{16,}"),
+    rule("openrouter-key", r"sk-or-v1-[A-Za-z0-9]{32,}"),
+    loose("openai-key", r"sk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{24,}"),
+    rule("stripe-key", r"(?:(?:sk|rk)_(?:live|test)|whsec)_[A-Za-z0-9]{16,}"),
+    rule("github-token", r"(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{22,})"),
+    rule("gitlab-token", r"gl(?:pat|ptt|dt|rt|cbt|ft|soat)-[A-Za-z0-9_.-]{20,}"),
+    rule("aws-key", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}\b"),
+    rule("google-key", r"AIza[A-Za-z0-9_-]{35}"),
+    rule("google-token", r"ya29\.[A-Za-z0-9_-]{20,}"),
+    rule("slack-token", r"xox[abceoprs]-[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Za-z0-9-]{10,}"),
+    rule("slack-webhook", r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9+/]{20,}"),
+    rule("npm-token", r"npm_[A-Za-z0-9]{36}"),
+    rule("pypi-token", r"pypi-[A-Za-z0-9_-]{50,}"),
+    loose("crates-token", r"cio[A-Za-z0-9]{32}\b"),
+    rule("hugging-face-token", r"hf_[A-Za-z0-9]{30,}"),
+    rule("digitalocean-token", r"do[opr]_v1_[a-f0-9]{64}"),
+    rule("sendgrid-key", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    rule("telegram-token", r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}\b"),
+    rule("age-key", r"AGE-SECRET-KEY-1[A-Z0-9]{50,}"),
+    rule("jwt", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+    rule(
+        "password-in-url",
+        r"[a-z][a-z0-9+.-]{1,20}://[A-Za-z0-9._~%+-]{0,64}:(?<secret>[A-Za-z0-9._~%!&'()*+,;=?#^|-]{3,})@",
+    ),
+    loose("bearer-token", r"(?i)bearer\s+(?<secret>[A-Za-z0-9._~+/-]{20,}=*)"),
+    loose(
+        "secret",
+        concat!(
+            r"(?i)(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|auth[_-]?key",
+            r"|credentials?|authorization)[a-z0-9_.-]{0,24}(?:\\?[\x22'`])?\s{0,3}(?::=|=>|[:=])\s{0,3}",
+            r"(?:basic\s|token\s)?(?:\\?[\x22'`])?(?<secret>[A-Za-z0-9_+/~.!@#%^&*-]{16,}=*)",
+        ),
+    ),
+];
