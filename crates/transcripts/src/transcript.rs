@@ -183,7 +183,7 @@ impl Transcript {
 
     /// Returns the entries of whose id there is another, by their places: with the first of them the place and the bytes
     /// of the last, with the others nothing.
-    pub(crate) fn doubled(&self) -> Result<HashMap<u64, Option<(u64, Vec<u8>)>>> {
+    pub(crate) fn doubled(&self) -> Result<HashMap<u64, Option<Last>>> {
         let keys: HashSet<Key> = self.tree.doubled.iter().map(|node| node.key).collect();
         let (mut doubled, mut seen) = (HashMap::new(), HashSet::new());
         // In a subagent's own file everything is a sidechain.
@@ -252,6 +252,9 @@ impl Transcript {
         reader.next()?.ok().and_then(of)
     }
 }
+
+/// The last of entries with one id: where it is, and its bytes.
+pub(crate) type Last = (u64, Vec<u8>);
 
 /// Returns the conversation that Claude Code would resume.
 pub(crate) fn active(tree: &Tree, scan: &Scan) -> Chain {
