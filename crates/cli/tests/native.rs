@@ -600,7 +600,8 @@ fn an_import_of_a_session_with_branches_adds_what_is_new_and_nothing_else() {
         let stored = home.answer(&["show", &format!("stored:{TWO}"), "--all", "--json"]);
         let mut lines: Vec<&str> = stored.lines().collect();
         let mut expected: Vec<&str> = all.iter().map(|line| line.trim_end()).collect();
-        (lines.sort_unstable(), expected.sort_unstable());
+        lines.sort_unstable();
+        expected.sort_unstable();
         assert_eq!(lines, expected);
         let shown = |id: &str| -> Vec<Value> {
             let answer = home.answer(&["show", id, "--json"]);
