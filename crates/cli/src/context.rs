@@ -89,7 +89,10 @@ impl Context {
 
     /// Returns a command to type, in backquotes.
     pub(crate) fn command(&self, rest: &str) -> String {
-        self.place.command(rest)
+        match self.native.option() {
+            Some(option) => self.place.command(&format!("{option} {rest}")),
+            None => self.place.command(rest),
+        }
     }
 
     /// Returns a command about a session to type, in backquotes.

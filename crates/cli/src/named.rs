@@ -103,6 +103,9 @@ impl NamedSession {
         let trashed = context.native.trash().map(|trash| ClaudeFolder::trashed(&trash)).unwrap_or_default();
         let ids = trashed.into_iter().map(|trashed| trashed.session_id);
         let mut found: Vec<String> = ids.filter(|id| id.starts_with(self.id.as_str())).collect();
+        // One that came back and was deleted again is there twice; the newer is meant.
+        found.sort_unstable();
+        found.dedup();
         match found.len() {
             0 | 1 => Ok(found.pop()),
             count => Err(ambiguous("sessions", self.id.as_str(), found.into_iter(), count)),

@@ -1,5 +1,6 @@
 //! Claude Code's own sessions, and where rethread keeps what it needs for them.
 
+mod branches;
 mod export;
 mod history;
 mod import;
@@ -10,7 +11,7 @@ mod trashed;
 
 use std::path::{Path, PathBuf};
 
-use rethread_transcripts::{ClaudeFolder, ListOptions, Session};
+use rethread_transcripts::{ClaudeFolder, ListOptions, Listing, Session};
 use sha2::{Digest as _, Sha256};
 
 use crate::failure::Failure;
@@ -61,14 +62,18 @@ impl Native {
 
     /// Lists sessions, the newest first.
     pub(crate) fn list(&self) -> Result<Vec<Session>, Failure> {
-        let Some(claude) = &self.claude else { return Ok(Vec::new()) };
+        Ok(self.listing()?.sessions)
+    }
+
+    /// Lists sessions, the newest first, and folders that cannot be looked into.
+    pub(crate) fn listing(&self) -> Result<Listing, Failure> {
+        let Some(claude) = &self.claude else { return Ok(Listing::default()) };
         let with_index = self.index().map(|index| ListOptions::default().index(index));
         // A cache that cannot be written is no reason not to answer.
-        let listing = match with_index.map(|options| claude.list(&options)) {
+        Ok(match with_index.map(|options| claude.list(&options)) {
             Some(Ok(listing)) => listing,
             _ => claude.list(&ListOptions::default())?,
-        };
-        Ok(listing.sessions)
+        })
     }
 
     /// Returns one session.
@@ -101,6 +106,11 @@ impl Native {
         let absolute = self.typed.as_ref().and_then(|typed| std::path::absolute(typed).ok());
         let told = |folder: PathBuf| ("CLAUDE_CONFIG_DIR".to_owned(), folder.to_string_lossy().into_owned());
         absolute.map(told).into_iter().collect()
+    }
+
+    /// Returns what a command has to say to mean the same folder.
+    pub(crate) fn option(&self) -> Option<String> {
+        self.typed.as_deref().map(|typed| format!("--claude-dir {}", quoted(typed)))
     }
 
     /// Returns where to keep what was learnt of transcripts.

@@ -167,6 +167,10 @@ fn resume_prints_the_command_for_the_right_directory() {
     fs::create_dir(&folder).unwrap();
     let id = "33333333-3333-4333-8333-333333333333";
     fs::write(folder.join(format!("{id}.jsonl")), turn(0, project.to_str().unwrap()).concat()).unwrap();
+    home.run(&["import", "--claude", id]);
+    let both = home.run(&["resume", &format!("stored:{id}"), "--print"]);
+    assert_eq!((both.code, both.out.as_str()), (1, ""));
+    assert!(both.err.contains(&format!("`rethread resume native:{id}` goes on with that")), "{}", both.err);
     let printed = home.answer(&["resume", "3333", "--print"]);
     assert_eq!(printed, format!("cd '{}/it'\\''s here' && claude --resume {id}\n", home.path().display()));
 }
@@ -422,4 +426,205 @@ fn a_person_at_a_terminal_gets_a_conversation_through_their_pager_and_nobody_els
     let mut piped = home.command(&["show", ONE]);
     piped.env("PAGER", pager);
     assert!(!String::from_utf8(piped.output().unwrap().stdout).unwrap().contains("paged:"));
+}
+
+/// A folder that was named is not where Claude Code would look by itself.
+#[test]
+fn whatever_is_started_or_suggested_is_about_the_folder_that_was_named() {
+    let home = home();
+    let (usual, named) = (home.path().join(".claude"), home.path().join("another one"));
+    fs::rename(usual, &named).unwrap();
+    let with = |words: &[&str]| home.run(&[&["--claude-dir", named.to_str().unwrap()], words].concat());
+    let printed = with(&["resume", ONE, "--print"]);
+    let told = format!("CLAUDE_CONFIG_DIR='{}' claude --resume {ONE}\n", named.display());
+    assert!(printed.out.ends_with(&told), "{}", printed.out);
+    let file = named.join("projects/-work-one").join(format!("{ONE}.jsonl"));
+    fs::OpenOptions::new().append(true).open(file).unwrap().write_all(b"{\"torn").unwrap();
+    let hint = format!("`rethread --claude-dir '{}' doctor 11111111 --copy`", named.display());
+    assert!(with(&["doctor"]).out.contains(&hint), "{}", with(&["doctor"]).out);
+    // And what is started is told as well.
+    let claude = home.path().join("claude");
+    fs::write(&claude, "#!/bin/sh\necho \"$CLAUDE_CONFIG_DIR $*\"\n").unwrap();
+    fs::set_permissions(&claude, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let started = with(&["resume", TWO, "--program", claude.to_str().unwrap()]);
+    assert_eq!(started.out, format!("{} --resume {TWO}\n", named.display()), "{}", started.err);
+}
+
+#[test]
+fn a_session_that_does_not_say_where_it_worked_goes_on_here() {
+    let home = home();
+    let file = home.path().join(".claude/projects/-work-one").join(format!("{ONE}.jsonl"));
+    let whole = fs::read_to_string(&file).unwrap();
+    fs::write(&file, whole.replace("\"cwd\":\"/work/one\",", "").replace(",\"cwd\":\"/work/one\"", ""))
+        .unwrap();
+    let said = home.run(&["resume", ONE, "--print"]);
+    assert_eq!(said.err, "warning: the session does not say where it worked; going on here\n");
+    assert_eq!(said.code, 0);
+}
+
+/// A folder's name need not be text, and JSON knows nothing else. Its session was once deleted for ever.
+#[test]
+fn a_session_in_a_folder_whose_name_is_no_text_is_a_session_like_any_other() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let home = home();
+    let projects = home.path().join(".claude/projects");
+    let odd = projects.join(std::ffi::OsStr::from_bytes(b"-odd\xff"));
+    fs::rename(projects.join("-work-one"), &odd).unwrap();
+    let file = odd.join(format!("{ONE}.jsonl"));
+    let whole = fs::read(&file).unwrap();
+    let listed = home.answer(&["list", "--json"]);
+    assert_eq!(listed.lines().count(), 2);
+    assert!(listed.contains("-odd\u{fffd}/"), "{listed}");
+    assert_eq!(home.run(&["doctor", "--json"]).code, 0);
+    assert_eq!(home.run(&["delete", ONE]).code, 0);
+    assert_eq!(home.answer(&["list", "--trash", "--json"]).lines().count(), 1);
+    assert_eq!(home.run(&["restore", ONE]).code, 0);
+    assert_eq!(fs::read(&file).unwrap(), whole);
+}
+
+/// What is new need not be in the transcript: a subagent may go on alone, and what lies beside it may change.
+#[test]
+fn an_import_sees_what_is_new_beside_the_transcript() {
+    let home = home();
+    let folder = home.path().join(".claude/projects/-work-one").join(ONE);
+    fs::create_dir_all(folder.join("subagents")).unwrap();
+    let subagent = folder.join("subagents/agent-abc.jsonl");
+    fs::write(&subagent, turn(0, "/its/own").concat()).unwrap();
+    let import = || home.run(&["import", "--claude", ONE, "--json"]).out;
+    assert!(import().contains("\"imported\"") && import().contains("\"unchanged\""));
+    fs::write(&subagent, turn(0, "/its/own").concat() + &turn(1, "/its/own").concat()).unwrap();
+    assert!(import().contains("\"imported\"") && import().contains("\"unchanged\""));
+    assert_eq!(home.answer(&["show", "stored:agent-abc", "--json"]).lines().count(), 4);
+    home.run(&["archive", &format!("native:{ONE}")]);
+    assert!(import().contains("\"imported\"") && import().contains("\"unchanged\""));
+    assert_eq!(home.answer(&["list", "--stored", "--archived", "--json"]).lines().count(), 1);
+    // A copy of the folder has the same session once more, and is none of its own.
+    let copy = home.path().join(".claude/projects/-copy");
+    fs::create_dir(&copy).unwrap();
+    let name = format!("{TWO}.jsonl");
+    fs::copy(home.path().join(".claude/projects/-work-two").join(&name), copy.join(&name)).unwrap();
+    home.run(&["import", "--claude"]);
+    let again = home.run(&["import", "--claude"]);
+    assert_eq!((again.out.as_str(), again.err.as_str()), ("", "Imported 0 sessions; 2 had nothing new.\n"));
+}
+
+#[test]
+fn an_entry_that_a_store_does_not_take_keeps_no_other_out_of_it() {
+    let home = home();
+    let file = home.path().join(".claude/projects/-work-one").join(format!("{ONE}.jsonl"));
+    let mut lines: Vec<Vec<u8>> =
+        fs::read_to_string(&file).unwrap().lines().map(|line| line.as_bytes().to_vec()).collect();
+    let at = lines[0].windows(8).position(|window| window == b"Question").unwrap();
+    lines[0][at] = 0xE9;
+    let deep = format!("\"deep\":{}{},\"uuid\"", "[".repeat(2000), "]".repeat(2000));
+    lines[1] = String::from_utf8(lines[1].clone()).unwrap().replacen("\"uuid\"", &deep, 1).into_bytes();
+    fs::write(&file, [lines.join(&b'\n'), b"\n".to_vec()].concat()).unwrap();
+    let said = home.run(&["import", "--claude", ONE]);
+    assert_eq!((said.code, said.out.trim()), (1, ONE), "{}", said.err);
+    assert!(said.err.starts_with("warning: 1 entry of session 11111111 was left out: "), "{}", said.err);
+    let shown = home.answer(&["show", &format!("stored:{ONE}")]);
+    assert!(shown.contains("\u{fffd}uestion 0") && shown.contains("Answer 1"), "{shown}");
+}
+
+#[test]
+fn the_doctor_says_what_there_is_to_do_and_no_more_than_a_person_reads() {
+    let home = home();
+    let folder = home.path().join(".claude/projects/-work-one");
+    let file = folder.join(format!("{ONE}.jsonl"));
+    fs::write(&file, "").unwrap();
+    let said = home.run(&["doctor", ONE]).out;
+    assert!(
+        said.contains("there is nothing to save; `rethread delete 11111111` moves it to the trash"),
+        "{said}"
+    );
+    assert!(!said.contains("--copy"), "{said}");
+    let title = "{\"type\":\"custom-title\",\"customTitle\":\"on\\ntwo lines\",\"sessionId\":\"x\"}\n";
+    fs::write(&file, turn(0, "/work/one").concat() + title + &"no entry\n".repeat(1000)).unwrap();
+    let said = home.run(&["doctor", ONE]).out;
+    assert!(said.starts_with("11111111  on two lines\n"), "{said}");
+    assert!(
+        said.contains("and 988 faults more; `rethread doctor 11111111 --json` names all of them"),
+        "{said}"
+    );
+    assert!(said.lines().count() < 20, "{said}");
+}
+
+#[test]
+fn a_tag_is_never_blank() {
+    let home = home();
+    let said = home.run(&["tag", ONE, "  "]);
+    assert_eq!((said.code, said.err.lines().next()), (2, Some("error: a tag must not be blank")));
+}
+
+#[test]
+fn a_name_and_a_tag_go_with_a_session_to_the_store_and_back() {
+    let home = home();
+    home.run(&["rename", ONE, "Mine"]);
+    home.run(&["tag", ONE, "red"]);
+    home.run(&["import", "--claude", ONE]);
+    let other = home.path().join("other");
+    let said =
+        home.run(&["--claude-dir", other.to_str().unwrap(), "export", &format!("stored:{ONE}"), "--claude"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let listed = home.answer(&["--claude-dir", other.to_str().unwrap(), "list", "--native", "--json"]);
+    let session: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!((&session["name"], &session["tag"]), (&"Mine".into(), &"red".into()));
+}
+
+/// Every session that was ever compacted or rewound has branches; once they were written anew by each import.
+#[test]
+fn an_import_of_a_session_with_branches_adds_what_is_new_and_nothing_else() {
+    let home = home();
+    let file = home.path().join(".claude/projects/-work-two").join(format!("{TWO}.jsonl"));
+    let uuid = |number: usize| format!("aaaaaaaa-0000-4000-8000-{number:012}");
+    let follows = |line: &str, parent: Option<usize>, own: usize| {
+        let mut entry: Value = serde_json::from_str(line).unwrap();
+        (entry["parentUuid"], entry["uuid"]) = (json!(parent.map(uuid)), json!(uuid(own)));
+        format!("{entry}\n")
+    };
+    let line = &turn(0, "/work/two")[0];
+    let mut all: Vec<String> = (0..4).flat_map(|number| turn(number, "/work/two")).collect();
+    let tree = [
+        (Some(3), 20),
+        (Some(20), 21),
+        (Some(1), 30),
+        (Some(21), 22),
+        (None, 40),
+        (Some(40), 41),
+        (Some(7), 8),
+    ];
+    for step in tree.chunks(2) {
+        all.extend(step.iter().map(|(parent, own)| follows(line, *parent, *own)));
+        fs::write(&file, all.concat()).unwrap();
+        assert_eq!(home.run(&["import", "--claude", TWO]).code, 0);
+        let stored = home.answer(&["show", &format!("stored:{TWO}"), "--all", "--json"]);
+        let mut lines: Vec<&str> = stored.lines().collect();
+        let mut expected: Vec<&str> = all.iter().map(|line| line.trim_end()).collect();
+        lines.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(lines, expected);
+        let shown = |id: &str| -> Vec<Value> {
+            let answer = home.answer(&["show", id, "--json"]);
+            answer.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["uuid"].clone()).collect()
+        };
+        assert_eq!(shown(&format!("stored:{TWO}")), shown(&format!("native:{TWO}")));
+    }
+}
+
+/// An old Claude Code writes a transcript anew that was deleted under it.
+#[test]
+fn a_session_that_was_deleted_twice_comes_back_twice() {
+    let home = home();
+    let file = home.path().join(".claude/projects/-work-one").join(format!("{ONE}.jsonl"));
+    let first = fs::read_to_string(&file).unwrap();
+    assert_eq!(home.run(&["delete", ONE]).code, 0);
+    fs::write(&file, turn(0, "/work/one").concat()).unwrap();
+    assert_eq!(home.run(&["delete", ONE]).code, 0);
+    assert_eq!(home.answer(&["list", "--trash", "--json"]).lines().count(), 2);
+    assert_eq!(home.run(&["restore", "1111"]).code, 0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), turn(0, "/work/one").concat());
+    assert_eq!(home.run(&["restore", ONE]).code, 1, "it is there already");
+    fs::remove_file(&file).unwrap();
+    assert_eq!(home.run(&["restore", ONE]).code, 0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), first);
 }

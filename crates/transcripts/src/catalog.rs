@@ -12,7 +12,7 @@ use crate::skim::Skim;
 use crate::walk::State;
 
 /// Changes with everything that is kept, and with what it means.
-const FORMAT: &[u8] = b"rethread transcripts 3\n";
+const FORMAT: &[u8] = b"rethread transcripts 4\n";
 
 /// Everything that was learnt, by the sessions' files.
 #[derive(Debug, Default)]

@@ -7,7 +7,8 @@
 //! rest      what else a scan found, as JSON
 //! ```
 //!
-//! A page of messages needs the header and a few links; the rest lets a scan go on where the transcript grew.
+//! A page of messages needs the header and a few links; the rest lets a scan go on where the transcript grew. Each of
+//! them has a checksum of its own, so that no page need be read for another's sake.
 
 use std::fs::File;
 use std::io;
@@ -25,10 +26,12 @@ use crate::node::{Compaction, Kind, Marks, Node, Span};
 use crate::scan::{Scan, Settled};
 use crate::walk::State;
 
-const MAGIC: &[u8; 8] = b"rtchain1";
+const MAGIC: &[u8; 8] = b"rtchain2";
 const HEADER: u64 = 96;
 const LINK: u64 = 32;
 const NODE: u64 = 64;
+/// How many bytes the number of a message has.
+const NUMBER: usize = 4;
 /// How much of a transcript before the place where it grew must still be the same.
 const FINGERPRINT: u64 = 256;
 
@@ -47,6 +50,8 @@ struct Header {
     nodes: u64,
     rest: u64,
     fingerprint: u64,
+    /// Of the nodes and the rest.
+    sum: u64,
 }
 
 /// A link with the number of its message.
@@ -72,7 +77,8 @@ impl ChainIndex {
         let mut bytes = [0; HEADER as usize];
         file.read_exact_at(&mut bytes, 0).ok()?;
         let header = Header::read(&bytes)?;
-        let length = HEADER + header.links * LINK + header.nodes * NODE + header.rest;
+        let parts = [header.links.checked_mul(LINK)?, header.nodes.checked_mul(NODE)?, header.rest];
+        let length = parts.into_iter().try_fold(HEADER, u64::checked_add)?;
         (file.metadata().ok()?.len() == length).then_some(Self { file, header })
     }
 
@@ -102,7 +108,8 @@ impl ChainIndex {
 
     /// Returns the links of some messages.
     pub(crate) fn links(&self, numbers: std::ops::Range<u64>) -> io::Result<Vec<Numbered>> {
-        let (from, to) = (self.first_of(numbers.start)?, self.first_of(numbers.end)?);
+        let from = self.first_of(numbers.start)?;
+        let to = self.first_of(numbers.end)?.max(from);
         let mut bytes = vec![0; ((to - from) * LINK) as usize];
         self.file.read_exact_at(&mut bytes, HEADER + from * LINK)?;
         bytes.chunks_exact(LINK as usize).map(read_link).collect()
@@ -132,6 +139,9 @@ impl ChainIndex {
         }
         let mut bytes = vec![0; (self.header.nodes * NODE + self.header.rest) as usize];
         self.file.read_exact_at(&mut bytes, HEADER + self.header.links * LINK).ok()?;
+        if u64::from(crc32c::crc32c(&bytes)) != self.header.sum {
+            return None;
+        }
         let (nodes, rest) = bytes.split_at((self.header.nodes * NODE) as usize);
         let rest: Rest = serde_json::from_slice(rest).ok()?;
         if fingerprint(transcript, rest.settled.offset).ok()? != self.header.fingerprint {
@@ -158,6 +168,9 @@ impl ChainIndex {
             settled: scan.settled,
         };
         let rest = serde_json::to_vec(&rest).map_err(io::Error::other)?;
+        let mut found = Vec::with_capacity(scan.nodes.len() * NODE as usize + rest.len());
+        scan.nodes.iter().for_each(|node| write_node(node, &mut found));
+        found.extend_from_slice(&rest);
         let header = Header {
             state,
             links: links.len() as u64,
@@ -165,11 +178,11 @@ impl ChainIndex {
             nodes: scan.nodes.len() as u64,
             rest: rest.len() as u64,
             fingerprint: fingerprint(transcript, scan.settled.offset)?,
+            sum: crc32c::crc32c(&found).into(),
         };
         let mut bytes = header.bytes();
         links.iter().for_each(|link| write_link(link, &mut bytes));
-        scan.nodes.iter().for_each(|node| write_node(node, &mut bytes));
-        bytes.extend(rest);
+        bytes.extend(found);
         write_whole(path, &bytes)
     }
 }
@@ -188,7 +201,7 @@ pub(crate) fn numbered(chain: &Chain) -> Vec<Numbered> {
 }
 
 /// Returns a hash of what stands before a place.
-fn fingerprint(file: &File, place: u64) -> io::Result<u64> {
+pub(crate) fn fingerprint(file: &File, place: u64) -> io::Result<u64> {
     let length = place.min(FINGERPRINT);
     let mut bytes = vec![0; length as usize];
     file.read_exact_at(&mut bytes, place - length)?;
@@ -206,7 +219,7 @@ impl Header {
         let State { size, modified, inode } = self.state;
         let numbers =
             [size, modified.cast_unsigned(), inode, self.links, self.messages, self.nodes, self.rest];
-        for number in numbers.into_iter().chain([self.fingerprint]) {
+        for number in numbers.into_iter().chain([self.fingerprint, self.sum]) {
             bytes.extend(number.to_le_bytes());
         }
         bytes.resize(HEADER as usize - 8, 0);
@@ -222,7 +235,7 @@ impl Header {
         let number = |at: usize| u64_at(body, 8 + at * 8);
         let state = State { size: number(0), modified: number(1).cast_signed(), inode: number(2) };
         let (links, messages, nodes, rest) = (number(3), number(4), number(5), number(6));
-        Some(Self { state, links, messages, nodes, rest, fingerprint: number(7) })
+        Some(Self { state, links, messages, nodes, rest, fingerprint: number(7), sum: number(8) })
     }
 }
 
@@ -247,14 +260,26 @@ fn read_span(bytes: &[u8]) -> Option<(Span, Kind, Marks)> {
 
 fn write_link(numbered: &Numbered, bytes: &mut Vec<u8>) {
     let Link { span, group, kind, marks } = numbered.link;
+    let begins = bytes.len();
     write_span(span, kind, marks, bytes);
     bytes.extend(group.to_le_bytes());
-    bytes.extend(numbered.number.to_le_bytes());
+    // Half of it is enough for the number of a message, and leaves room for a sum.
+    bytes.extend(&numbered.number.to_le_bytes()[..NUMBER]);
+    let sum = crc32c::crc32c(&bytes[begins..]);
+    bytes.extend(&sum.to_le_bytes()[..8 - NUMBER]);
 }
 
 fn read_link(bytes: &[u8]) -> io::Result<Numbered> {
-    let (span, kind, marks) = read_span(bytes).ok_or_else(|| io::Error::other("a damaged index"))?;
-    Ok(Numbered { number: u64_at(bytes, 24), link: Link { span, group: u64_at(bytes, 16), kind, marks } })
+    let damaged = || io::Error::other("a damaged index");
+    let (body, sum) = bytes.split_at(LINK as usize - (8 - NUMBER));
+    if crc32c::crc32c(body).to_le_bytes()[..8 - NUMBER] != *sum {
+        return Err(damaged());
+    }
+    let (span, kind, marks) = read_span(bytes).ok_or_else(damaged)?;
+    let mut number = [0; 8];
+    number[..NUMBER].copy_from_slice(&body[24..]);
+    let number = u64::from_le_bytes(number);
+    Ok(Numbered { number, link: Link { span, group: u64_at(bytes, 16), kind, marks } })
 }
 
 fn write_node(node: &Node, bytes: &mut Vec<u8>) {

@@ -1,6 +1,5 @@
 //! What changes a session, each asked for by name: its name, its tag, whether it is put away.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
@@ -32,9 +31,10 @@ impl ClaudeFolder {
         }
         let path = self.find(session)?;
         let (folder, file) = self.place(&path)?;
-        let entry = json!({ "type": "custom-title", "customTitle": name, "sessionId": session });
-        append(&folder, file, &path, &entry)?;
-        write_beside(&folder, session, "custom-title.json", &json!({ "customTitle": name }))
+        // Both or neither: opened first, written to last.
+        let opened = folder.append(file)?;
+        write_beside(&folder, session, "custom-title.json", &json!({ "customTitle": name }))?;
+        append(opened, &path, &json!({ "type": "custom-title", "customTitle": name, "sessionId": session }))
     }
 
     /// Gives a session a tag, or takes it off.
@@ -42,7 +42,7 @@ impl ClaudeFolder {
         let path = self.find(session)?;
         let (folder, file) = self.place(&path)?;
         let tag = tag.unwrap_or_default().trim();
-        append(&folder, file, &path, &json!({ "type": "tag", "tag": tag, "sessionId": session }))
+        append(folder.append(file)?, &path, &json!({ "type": "tag", "tag": tag, "sessionId": session }))
     }
 
     /// Puts a session away, or takes it out again.
@@ -55,9 +55,8 @@ impl ClaudeFolder {
 }
 
 /// Appends one line with one call, as Claude Code does, so that it never lands within another's.
-fn append(folder: &Folder, name: &OsStr, path: &Path, entry: &Value) -> Result<()> {
+fn append(mut file: File, path: &Path, entry: &Value) -> Result<()> {
     let fail = |error| Error::io("append to", path)(error);
-    let mut file = folder.append(name)?;
     let mut line = format!("{entry}\n");
     if ends_within_a_line(&file).map_err(fail)? {
         line.insert(0, '\n');

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
@@ -80,8 +80,8 @@ impl ClaudeFolder {
         let length = file.metadata().map_err(Error::io("look at", &path))?.len();
         let history = self.file_history(session);
         let (mut checkpoints, mut cwd) = (Vec::<NativeCheckpoint>::new(), PathBuf::new());
-        let keep = |cwd: &Path, path: &str, backup: &Backup| KeptFile {
-            path: cwd.join(path),
+        let keep = |path: &str, backup: &Backup| KeptFile {
+            path: path.into(),
             backup: backup.backup_file_name.as_ref().map(|name| history.join(name)),
         };
         each_entry(&file, length, |_, raw| {
@@ -96,7 +96,7 @@ impl ClaudeFolder {
             if let Some(snapshot) = line.snapshot {
                 let message_uuid = snapshot.message_id.unwrap_or(line.message_id);
                 let files = snapshot.tracked_file_backups.iter();
-                let files = files.map(|(path, backup)| keep(&cwd, path, backup)).collect();
+                let files = files.map(|(path, backup)| keep(path, backup)).collect();
                 let new = NativeCheckpoint { message_uuid, timestamp: snapshot.timestamp, files };
                 // Written again when it was updated: the last one counts.
                 match checkpoints.iter_mut().find(|old| old.message_uuid == new.message_uuid) {
@@ -107,7 +107,7 @@ impl ClaudeFolder {
                 (line.snapshot_message_id, line.tracking_path, line.backup)
                 && let Some(checkpoint) = checkpoints.iter_mut().find(|it| it.message_uuid == owner)
             {
-                let file = keep(&cwd, &path, &backup);
+                let file = keep(&path, &backup);
                 // The first state of a file is the one before the prompt.
                 if !checkpoint.files.iter().any(|known| known.path == file.path) {
                     checkpoint.files.push(file);
@@ -115,6 +115,10 @@ impl ClaudeFolder {
             }
         })
         .map_err(Error::io("read", &path))?;
+        // Where the session worked may be said later than what was kept.
+        for file in checkpoints.iter_mut().flat_map(|checkpoint| &mut checkpoint.files) {
+            file.path = cwd.join(&file.path);
+        }
         Ok(checkpoints)
     }
 }

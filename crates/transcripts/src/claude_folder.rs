@@ -1,7 +1,7 @@
 //! Claude Code's folder, and the sessions in it.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::live::{Live, live};
 use crate::session::Session;
 use crate::skim::{Buffer, Skim};
 use crate::transcript::Transcript;
-use crate::walk::{Found, is_uuid, name_of, walk};
+use crate::walk::{Found, State, Walked, is_uuid, name_of, walk};
 
 /// How many threads look at files at most: when nothing is in memory yet, they wait for the disk most of the time, and a
 /// disk does many things at once.
@@ -123,12 +123,12 @@ impl ClaudeFolder {
     pub fn list(&self, options: &ListOptions) -> Result<Listing> {
         let projects = self.projects();
         let load = || options.index.as_deref().map(Catalog::load).unwrap_or_default();
-        let (catalog, found) = thread::scope(|scope| {
+        let (catalog, walked) = thread::scope(|scope| {
             let catalog = scope.spawn(load);
-            let found = walk(&projects, options.links);
-            (catalog.join().unwrap_or_default(), found)
+            let walked = walk(&projects, options.links);
+            (catalog.join().unwrap_or_default(), walked)
         });
-        let mut found = found.map_err(Error::io("look into", &projects))?;
+        let Walked { mut found, unreadable } = walked.map_err(Error::io("look into", &projects))?;
         found.sort_unstable_by(|one, other| {
             other.state.modified.cmp(&one.state.modified).then_with(|| one.id.cmp(&other.id))
         });
@@ -138,10 +138,10 @@ impl ClaudeFolder {
         let looked = look_at(&found, catalog, options.links);
         if let Some(index) = options.index.as_deref().filter(|_| looked.has_news && options.limit == 0) {
             let now = now();
-            let settled = |record: &&Record| record.modified + RACY < now;
+            let settled = |record: &&Record| record.modified.saturating_add(RACY) < now;
             Catalog::save(index, looked.records.iter().map(|record| &**record).filter(settled))?;
         }
-        Ok(assemble(found, looked.records, &self.live()))
+        Ok(Listing { unreadable, ..assemble(found, looked.records, &self.live()) })
     }
 
     /// Counts the messages of sessions that nobody counted since they changed, the newest first, and keeps the counts in
@@ -183,7 +183,7 @@ impl ClaudeFolder {
             .collect()
     }
 
-    /// Finds a session's file by its id.
+    /// Finds a session's file by its id. Where a folder was copied there are two of them; the newer is meant.
     pub fn find(&self, session: &str) -> Result<PathBuf> {
         let not_found = || Error::SessionNotFound(session.to_owned());
         if !is_uuid(session) {
@@ -191,8 +191,11 @@ impl ClaudeFolder {
         }
         let projects = self.projects();
         let folders = fs::read_dir(&projects).map_err(|_| not_found())?;
-        let mut files = folders.flatten().map(|folder| folder.path().join(format!("{session}.jsonl")));
-        files.find(|file| file.is_file()).ok_or_else(not_found)
+        let files = folders.flatten().map(|folder| folder.path().join(format!("{session}.jsonl")));
+        let is_file = |file: PathBuf| Some((fs::metadata(&file).ok().filter(Metadata::is_file)?, file));
+        // In the order of a listing, the first of which is the newest.
+        let newest = files.filter_map(is_file).max_by_key(|(metadata, _)| State::of(metadata).modified);
+        newest.map(|(_, file)| file).ok_or_else(not_found)
     }
 
     /// Looks at one session again that a listing found: costs its ends, not the whole folder. What only other sessions

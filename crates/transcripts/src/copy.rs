@@ -1,5 +1,6 @@
 //! A session written again under another id: a fork, or what could be saved of a damaged one.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ impl ClaudeFolder {
             );
         }
         let before = lines.len();
-        let leaf = copy_chain(&transcript, &chain, session, &new, &mut lines)?;
+        let leaf = copy_chain(&transcript, &chain, fork.at.as_deref(), (session, &new), &mut lines)?;
         let leaf = leaf.ok_or_else(|| Error::NothingToResume(path.clone()))?;
         let entries = lines.len() - before;
         lines.push(last_prompt(&new, &leaf));
@@ -82,12 +83,20 @@ impl ClaudeFolder {
         let (folder, file) = self.place(&path)?;
         let transcript = Transcript::of(folder.read(file)?, &path)?;
         let new = new_id(None)?;
-        let mended = transcript.mended_parents();
-        let mut lines = Vec::new();
+        let mended = transcript.mended_parents(None);
+        let (mut lines, mut doubled) = (Vec::new(), transcript.doubled()?);
         each_entry(transcript.file(), transcript.length(), |span, raw| {
-            let parent = mended.iter().find(|(at, _)| *at == span.offset).map(|(_, parent)| parent.clone());
+            // Of entries with one id the last counts, at the place of the first.
+            let (offset, raw) = match doubled.get_mut(&span.offset) {
+                Some(last) => match last.take() {
+                    Some((offset, raw)) => (offset, Cow::Owned(raw)),
+                    None => return,
+                },
+                None => (span.offset, Cow::Borrowed(raw)),
+            };
+            let parent = mended.get(&offset).cloned();
             // The API takes no half of a surrogate pair, and a session that has one could not go on.
-            let raw = without_lone_surrogates(raw);
+            let raw = without_lone_surrogates(&raw);
             lines.extend(Rewrite { session: &new, parent, forked_from: None }.of(&raw));
         })
         .map_err(Error::io("read", &path))?;
@@ -137,16 +146,15 @@ impl ClaudeFolder {
 fn copy_chain(
     transcript: &Transcript,
     chain: &Chain,
-    from: &str,
-    to: &str,
+    at: Option<&str>,
+    (from, to): (&str, &str),
     lines: &mut Vec<Vec<u8>>,
 ) -> Result<Option<String>> {
-    let mended = transcript.mended_parents();
+    let mended = transcript.mended_parents(at);
     let (mut copied, mut last, mut groups) = (HashSet::with_capacity(chain.len()), None, HashSet::new());
     let (mut reader, mut links) = (transcript.read(chain), chain.links.iter());
     while let (Some(entry), Some(link)) = (reader.next().transpose()?, links.next()) {
-        let parent =
-            mended.iter().find(|(at, _)| *at == entry.span().offset).map(|(_, parent)| parent.clone());
+        let parent = mended.get(&entry.span().offset).cloned();
         // A line of an API message that is there already, from another branch: 2.0.0 wrote all it knew anew when it
         // resumed a session. Without what it follows it would be the end of the fork, and all of it.
         let strays = entry.text("parentUuid").is_some_and(|parent| !copied.contains(&parent));

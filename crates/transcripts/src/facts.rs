@@ -8,6 +8,7 @@ use memchr::memmem::{self, Finder};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::envelope::Strict;
 use crate::message::Block;
 use crate::recent::Recent;
 use crate::skim::lines_from_the_end;
@@ -160,6 +161,14 @@ impl OpeningReader {
         self.opening.first_prompt.is_some()
     }
 
+    /// Returns whether the line that is cut off is one that is wanted: what was asked first, or the first that would say
+    /// where.
+    pub(crate) fn is_within_a_prompt(&self, bytes: &[u8]) -> bool {
+        let line = &bytes[self.read..];
+        let begins = &line[..line.len().min(LOOKED_AT)];
+        line.starts_with(b"{\"") && (self.opening.cwd.is_none() || may_tell_more(begins))
+    }
+
     /// Returns what there is to know, the line that is cut off included.
     pub(crate) fn end(mut self, bytes: &[u8]) -> Opening {
         if !self.read(bytes) && !self.opening.line(&bytes[self.read..], &mut self.command) {
@@ -177,7 +186,7 @@ impl Opening {
 
     /// Takes a line. Returns whether it is one.
     fn line(&mut self, line: &[u8], command: &mut Option<String>) -> bool {
-        let Some(line) = parsed::<FirstLine<'_>>(line) else { return false };
+        let Some(Strict(line)) = parsed::<Strict<FirstLine<'_>>>(line) else { return false };
         let own = |text: Option<Text<'_>>| text.map(|Text(text)| text.into_owned());
         let kind = line.kind.as_ref().map_or("", Text::as_str);
         let is_chained = matches!(kind, "user" | "assistant" | "system" | "attachment");
@@ -309,10 +318,10 @@ impl Ending {
             let is_about_session = kind.is_some_and(is_telling) || kind.is_none() && !is_chained(line);
             let is_last = at == 0 && !is_ended;
             if is_about_session || is_last {
-                let read = serde_json::from_slice::<LastLine<'_>>(line);
+                let read = serde_json::from_slice::<Strict<LastLine<'_>>>(line);
                 ending.is_torn |= is_last && read.is_err();
                 readable |= read.is_ok();
-                if let Ok(line) = read {
+                if let Ok(Strict(line)) = read {
                     ending.older(line, &mut recent);
                 }
             } else if looked_at < RECENT && !recent.is_complete() {

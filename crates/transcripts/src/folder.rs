@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
@@ -115,14 +115,15 @@ impl Folder {
     }
 
     /// Moves a file or a folder to another folder, over to another file system too; links are moved as links. What is not
-    /// there needs no moving.
-    pub(crate) fn carry(&self, name: &OsStr, to: &Folder, new: &str) -> Result<()> {
+    /// there needs no moving, and what is there already stays as it is. Called again after it was cut short, it goes on.
+    pub(crate) fn carry(&self, name: impl AsRef<OsStr>, to: &Folder, new: impl AsRef<OsStr>) -> Result<()> {
+        let (name, new) = (name.as_ref(), new.as_ref());
         let path = self.path.join(name);
-        match rustix::fs::renameat(&self.handle, name, &to.handle, new) {
-            Ok(()) => Ok(()),
-            Err(Errno::NOENT) => Ok(()),
-            Err(Errno::XDEV) => {
-                self.copy(name, to, new.as_ref()).map_err(Error::io("copy", &path))?;
+        match rustix::fs::renameat_with(&self.handle, name, &to.handle, new, RenameFlags::NOREPLACE) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            // Another file system, one that cannot be asked so, or something of that name is there.
+            Err(Errno::XDEV | Errno::INVAL | Errno::EXIST | Errno::NOTEMPTY) => {
+                self.copy(name, to, new).map_err(Error::io("move", &path))?;
                 self.remove(name).map_err(Error::io("remove", &path))
             }
             Err(errno) => Err(Error::io("move", &path)(errno.into())),
@@ -133,27 +134,51 @@ impl Folder {
         let stat = rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
-                rustix::fs::mkdirat(&to.handle, new, Mode::RWXU)?;
+                match rustix::fs::mkdirat(&to.handle, new, Mode::RWXU) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(errno) => return Err(errno.into()),
+                }
                 let (from, to) = (self.own(name)?, to.own(new)?);
-                from.names()?.iter().try_for_each(|name| from.copy(name, &to, name))
+                from.names()?.iter().try_for_each(|name| from.copy(name, &to, name))?;
+                // Its names are to be on disk before the others go.
+                Ok(rustix::fs::fsync(&to.handle)?)
             }
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(&self.handle, name, Vec::new())?;
+                let there = rustix::fs::readlinkat(&to.handle, new, Vec::new());
+                if there.is_ok_and(|there| there == target) {
+                    return Ok(());
+                }
                 Ok(rustix::fs::symlinkat(&*target, &to.handle, new)?)
             }
-            FileType::RegularFile => {
-                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let mut from = File::from(rustix::fs::openat(&self.handle, name, flags, Mode::empty())?);
-                let create =
-                    OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let mode = Mode::from_raw_mode(stat.st_mode);
-                let mut copy = File::from(rustix::fs::openat(&to.handle, new, create, mode)?);
-                io::copy(&mut from, &mut copy)?;
-                copy.set_modified(from.metadata()?.modified()?)
-            }
+            FileType::RegularFile => self.copy_file(name, to, new, Mode::from_raw_mode(stat.st_mode)),
             // Pipes and the like hold nothing.
             _ => Ok(()),
         }
+    }
+
+    /// Copies a file, whole or not at all. The same file may be there already, another may not.
+    fn copy_file(&self, name: &OsStr, to: &Folder, new: &OsStr, mode: Mode) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut from = File::from(rustix::fs::openat(&self.handle, name, flags, Mode::empty())?);
+        if let Ok(there) = rustix::fs::openat(&to.handle, new, flags, Mode::empty()) {
+            let (mut one, mut other) = (Vec::new(), Vec::new());
+            from.read_to_end(&mut one)?;
+            File::from(there).read_to_end(&mut other)?;
+            return if one == other { Ok(()) } else { Err(io::ErrorKind::AlreadyExists.into()) };
+        }
+        let aside = format!(".{}", uuid::Uuid::new_v4().simple());
+        let create = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut copy = File::from(rustix::fs::openat(&to.handle, &aside, create, mode)?);
+        let copied = io::copy(&mut from, &mut copy)
+            .and_then(|_| copy.set_modified(from.metadata()?.modified()?))
+            // It is to be on disk before the other goes.
+            .and_then(|()| copy.sync_all())
+            .and_then(|()| Ok(rustix::fs::renameat(&to.handle, &aside, &to.handle, new)?));
+        copied.inspect_err(|_| {
+            // It is of no use to anybody; the failure is told in any case.
+            let _ = rustix::fs::unlinkat(&to.handle, &aside, AtFlags::empty());
+        })
     }
 
     fn remove(&self, name: &OsStr) -> io::Result<()> {
@@ -169,8 +194,12 @@ impl Folder {
     /// Gives every file of this folder a second name in another one.
     pub(crate) fn link_all(&self, to: &Folder) -> Result<()> {
         for name in self.names().map_err(Error::io("read", &self.path))? {
-            let linked = rustix::fs::linkat(&self.handle, &*name, &to.handle, &*name, AtFlags::empty());
-            linked.map_err(|errno| Error::io("link", to.path.join(&*name))(errno.into()))?;
+            // Left by one of the same name that is no more, if there is any.
+            let _ = rustix::fs::unlinkat(&to.handle, &*name, AtFlags::empty());
+            // Not every file system has links.
+            if rustix::fs::linkat(&self.handle, &*name, &to.handle, &*name, AtFlags::empty()).is_err() {
+                self.copy(&name, to, &name).map_err(Error::io("copy", to.path.join(&*name)))?;
+            }
         }
         Ok(())
     }
@@ -205,5 +234,55 @@ impl Folder {
             Errno::LOOP | Errno::NOTDIR if self.links == Links::Refuse => io::ErrorKind::NotFound.into(),
             errno => errno.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn carry(from: &Path, to: &Path) -> Result<()> {
+        let open = |path: &Path| Folder::open(path.parent().unwrap(), Links::Follow).unwrap();
+        open(from).carry(from.file_name().unwrap(), &open(to), to.file_name().unwrap())
+    }
+
+    #[test]
+    fn what_is_there_already_is_kept_and_the_rest_follows() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        for place in [&from, &to] {
+            fs::create_dir_all(place.join("deep")).unwrap();
+            fs::write(place.join("deep/same"), "same").unwrap();
+        }
+        fs::write(from.join("deep/new"), "new").unwrap();
+        carry(&from, &to).unwrap();
+        assert_eq!(fs::read(to.join("deep/new")).unwrap(), b"new");
+        assert!(!from.try_exists().unwrap());
+        fs::create_dir_all(from.join("deep")).unwrap();
+        fs::write(from.join("deep/same"), "another").unwrap();
+        carry(&from, &to).unwrap_err();
+        assert_eq!(fs::read(to.join("deep/same")).unwrap(), b"same");
+        assert_eq!(fs::read(from.join("deep/same")).unwrap(), b"another");
+    }
+
+    #[test]
+    fn another_file_system_gets_the_same_with_its_times_and_modes() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let Ok(other) = tempfile::tempdir_in("/dev/shm") else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), other.path().join("to"));
+        fs::create_dir(&from).unwrap();
+        fs::write(from.join("kept"), "kept").unwrap();
+        std::os::unix::fs::symlink("kept", from.join("link")).unwrap();
+        let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+        File::options().append(true).open(from.join("kept")).unwrap().set_modified(at).unwrap();
+        fs::set_permissions(from.join("kept"), fs::Permissions::from_mode(0o444)).unwrap();
+        carry(&from, &to).unwrap();
+        let there = fs::metadata(to.join("kept")).unwrap();
+        assert_eq!((there.modified().unwrap(), there.permissions().mode() & 0o777), (at, 0o444));
+        assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("kept"));
+        assert!(!from.try_exists().unwrap());
     }
 }

@@ -1,10 +1,11 @@
 //! Pages of a conversation, from either end, without reading the rest.
 
 use std::fs::File;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::chain::{Chain, Link};
+use crate::chain::Chain;
 use crate::chain_index::{ChainIndex, Numbered, numbered};
 use crate::error::{Error, Result};
 use crate::message::Message;
@@ -33,6 +34,7 @@ pub struct History {
     file: File,
     links: Links,
     size: u64,
+    index: Option<PathBuf>,
 }
 
 /// Where the messages are.
@@ -67,7 +69,7 @@ impl History {
                 Links::Known(links)
             }
         };
-        Ok(Self { path: path.to_owned(), file, links, size: state.size })
+        Ok(Self { path: path.to_owned(), file, links, size: state.size, index: index.map(Path::to_owned) })
     }
 
     /// Returns how many messages there are.
@@ -80,16 +82,11 @@ impl History {
 
     /// Returns some messages by their numbers, from 0. What lies beyond the last one is left out.
     pub fn messages(&self, numbers: Range<u64>) -> Result<Vec<Message>> {
-        let links = match &self.links {
-            Links::OnDisk(index) => {
-                index.links(numbers).map_err(Error::io("read the index of", &self.path))?
-            }
-            Links::Known(links) => {
-                let first = |number: u64| links.partition_point(|link| link.number < number);
-                links[first(numbers.start)..first(numbers.end).max(first(numbers.start))].to_vec()
-            }
+        let among = |links: &[Numbered]| {
+            let first = |number: u64| links.partition_point(|link| link.number < number);
+            links[first(numbers.start)..first(numbers.end).max(first(numbers.start))].to_vec()
         };
-        let chain = Chain { links: links.into_iter().map(|numbered| numbered.link).collect::<Vec<Link>>() };
+        let chain = self.some(|index| index.links(numbers.clone()), among)?;
         collect(Reader::new(&self.file, &self.path, &chain), &chain)
     }
 
@@ -103,15 +100,39 @@ impl History {
 
     /// Returns some lines by their numbers, from 0, as a chain to be [`read`](History::read).
     pub fn chain(&self, lines: Range<u64>) -> Result<Chain> {
+        let among = |links: &[Numbered]| {
+            let end = usize::try_from(lines.end).unwrap_or(usize::MAX).min(links.len());
+            let start = usize::try_from(lines.start).unwrap_or(usize::MAX).min(end);
+            links[start..end].to_vec()
+        };
+        self.some(|index| index.lines(lines.clone()), among)
+    }
+
+    /// Returns some of the links as a chain, from wherever they are.
+    fn some(
+        &self,
+        on_disk: impl Fn(&ChainIndex) -> io::Result<Vec<Numbered>>,
+        among: impl Fn(&[Numbered]) -> Vec<Numbered>,
+    ) -> Result<Chain> {
         let links = match &self.links {
-            Links::OnDisk(index) => index.lines(lines).map_err(Error::io("read the index of", &self.path))?,
-            Links::Known(links) => {
-                let end = usize::try_from(lines.end).unwrap_or(usize::MAX).min(links.len());
-                let start = usize::try_from(lines.start).unwrap_or(usize::MAX).min(end);
-                links[start..end].to_vec()
-            }
+            Links::Known(links) => among(links),
+            // A damaged index costs what it would have spared, and nothing else.
+            Links::OnDisk(index) => match on_disk(index) {
+                Ok(links) => links,
+                Err(_) => among(&self.read_anew()?),
+            },
         };
         Ok(Chain { links: links.into_iter().map(|numbered| numbered.link).collect() })
+    }
+
+    fn read_anew(&self) -> Result<Vec<Numbered>> {
+        if let Some(index) = &self.index {
+            // So that the next one who opens it makes it anew. If it cannot be, it is read anew each time.
+            drop(std::fs::remove_file(index));
+        }
+        let mut scan = Scan::default();
+        scan.advance(&self.file, self.size).map_err(Error::io("read", &self.path))?;
+        Ok(numbered(&conversation(&scan)))
     }
 
     /// Returns a reader of a chain's lines.

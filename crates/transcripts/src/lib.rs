@@ -29,6 +29,7 @@ mod message;
 mod node;
 mod object;
 mod parallel;
+mod path_text;
 mod project;
 mod reader;
 mod recent;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use jiff::Timestamp;
@@ -26,6 +26,8 @@ const MANY: usize = 512;
 pub struct Listing {
     /// The sessions. None is left out for being damaged.
     pub sessions: Vec<Session>,
+    /// Folders of projects that the system does not let us look into: what is in them is not listed.
+    pub unreadable: Vec<PathBuf>,
 }
 
 /// Puts a listing together. The records are in the order of the files.
@@ -54,10 +56,11 @@ pub(crate) fn assemble(found: Vec<Found>, records: Vec<Box<Record>>, live: &[Liv
         }
     }
     for (fork, origin) in origins {
-        sessions[fork].forked_from.get_or_insert_with(|| origin.to_string());
+        let origin = sessions[origin].session_id.clone();
+        sessions[fork].forked_from.get_or_insert(origin);
     }
-    name_forks(&mut sessions);
-    Listing { sessions }
+    tell_origins(&mut sessions);
+    Listing { sessions, unreadable: Vec::new() }
 }
 
 /// Finds forks that do not say what they were forked from: Claude Code copies the entries as they are. The session that
@@ -78,21 +81,21 @@ fn origins(records: &[Box<Record>]) -> HashMap<usize, usize> {
     forks.filter(|(fork, origin)| fork != origin).collect()
 }
 
-/// Replaces numbers of origins by their ids, and tells each origin of its forks.
-fn name_forks(sessions: &mut [Session]) {
-    for at in 0..sessions.len() {
-        let Some(origin) = sessions[at].forked_from.clone() else { continue };
-        let number = origin.parse::<usize>().ok();
-        let origin = match number {
-            Some(number) => sessions[number].session_id.clone(),
-            None => origin,
-        };
-        let fork = sessions[at].session_id.clone();
-        let found = number.or_else(|| sessions.iter().position(|session| session.session_id == origin));
-        if let Some(found) = found {
-            sessions[found].forks.push(fork);
+/// Tells each origin of its forks.
+fn tell_origins(sessions: &mut [Session]) {
+    let forks: Vec<usize> = (0..sessions.len()).filter(|&at| sessions[at].forked_from.is_some()).collect();
+    if forks.is_empty() {
+        return;
+    }
+    // The newest of one id, as everywhere.
+    let places: HashMap<String, usize> =
+        sessions.iter().enumerate().rev().map(|(at, session)| (session.session_id.clone(), at)).collect();
+    for fork in forks {
+        let origin = sessions[fork].forked_from.as_deref().and_then(|origin| places.get(origin));
+        if let Some(&origin) = origin {
+            let id = sessions[fork].session_id.clone();
+            sessions[origin].forks.push(id);
         }
-        sessions[at].forked_from = Some(origin);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Where Claude Code makes worktrees within a repository.
 const WORKTREES: &str = "/.claude/worktrees/";
@@ -26,9 +26,11 @@ impl Projects {
         if let Some(place) = self.known.get(cwd) {
             return place.clone();
         }
-        let path = Path::new(cwd);
-        let exists = path.is_dir();
-        let place = Place { project: repository(path).unwrap_or_else(|| without_worktree(cwd)), exists };
+        // One that is told from nowhere is nowhere, and least of all where we are.
+        let path = Some(Path::new(cwd)).filter(|path| path.is_absolute());
+        let exists = path.is_some_and(Path::is_dir);
+        let project = path.and_then(repository).unwrap_or_else(|| without_worktree(cwd));
+        let place = Place { project, exists };
         self.known.insert(cwd.to_owned(), place.clone());
         place
     }
@@ -45,11 +47,26 @@ fn repository(path: &Path) -> Option<PathBuf> {
         // A worktree has a file there: `gitdir: /repository/.git/worktrees/name`.
         let text = fs::read_to_string(&git).ok()?;
         let pointed = Path::new(text.strip_prefix("gitdir:")?.trim());
-        let pointed = folder.join(pointed);
+        let pointed = without_dots(&folder.join(pointed));
         let worktrees = pointed.parent().filter(|it| it.file_name().is_some_and(|name| name == "worktrees"));
-        let main = worktrees.and_then(Path::parent).and_then(Path::parent);
-        Some(main.unwrap_or(folder).to_owned())
+        let Some(git) = worktrees.and_then(Path::parent) else { return Some(folder.to_owned()) };
+        // A bare repository is what people see of it; one that is hidden is known by the directory around it.
+        let is_hidden = git.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        Some(if is_hidden { git.parent().unwrap_or(git) } else { git }.to_owned())
     })
+}
+
+/// Returns a path without `.` and `..`, as it is written: Git may tell a repository from where its worktree is.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            component => plain.push(component),
+        }
+    }
+    plain
 }
 
 /// Returns a directory that is no more, or the repository it was a worktree of.
@@ -76,5 +93,25 @@ mod tests {
         assert_eq!(of(&main), Place { project: main.clone(), exists: true });
         let gone = folder.path().join("x/.claude/worktrees/y");
         assert_eq!(of(&gone), Place { project: folder.path().join("x"), exists: false });
+    }
+
+    #[test]
+    fn a_worktree_belongs_to_a_bare_repository_and_not_to_what_lies_around_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let worktree = |repository: &str, name: &str, pointed: &str| {
+            fs::create_dir_all(folder.join(repository).join("worktrees").join(name)).unwrap();
+            fs::create_dir_all(folder.join(name)).unwrap();
+            let short = Path::new(name).file_name().unwrap().to_str().unwrap();
+            fs::write(folder.join(name).join(".git"), format!("gitdir: {pointed}/worktrees/{short}\n"))
+                .unwrap();
+            Projects::default().of(folder.join(name).to_str().unwrap()).project
+        };
+        let at = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+        assert_eq!(worktree("one.git", "one-side", &at("one.git")), folder.join("one.git"));
+        // Where the repository itself is hidden, the directory around it is what people know.
+        assert_eq!(worktree("app/.bare", "app/side", &at("app/.bare")), folder.join("app"));
+        // Told from where the worktree is, as Git does if it is asked to.
+        assert_eq!(worktree("two/.git", "two-side", "../two/.git"), folder.join("two"));
     }
 }

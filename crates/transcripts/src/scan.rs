@@ -18,7 +18,7 @@ use crate::recover::remains;
 /// From which size on two threads are faster than one.
 const SHARED: u64 = 4 << 20;
 /// What some editors put before everything else.
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// What was found between the beginning of a file and a place in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

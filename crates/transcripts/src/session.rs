@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::live::Live;
+use crate::path_text;
 
 /// A session as a listing shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -14,10 +15,12 @@ pub struct Session {
     /// Its id, a UUID.
     pub session_id: String,
     /// Where it worked, as its entries say, or where it was moved to.
+    #[serde(serialize_with = "path_text::readable_if_any")]
     pub cwd: Option<PathBuf>,
     /// Whether that directory is still there.
     pub directory: Directory,
     /// The repository that the directory is or was in, worktrees included, else the directory.
+    #[serde(serialize_with = "path_text::readable_if_any")]
     pub project: Option<PathBuf>,
     /// What to call it: the name it was given, else the one the model gave it, else its last prompt, a summary, its
     /// first prompt.
@@ -55,6 +58,7 @@ pub struct Session {
     /// The version of Claude Code that began it.
     pub version: Option<String>,
     /// Its file.
+    #[serde(serialize_with = "path_text::readable")]
     pub path: PathBuf,
 }
 

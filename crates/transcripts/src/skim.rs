@@ -12,6 +12,7 @@ use rustix::fs::{Advice, fadvise};
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Ending, Opening, OpeningReader};
+use crate::scan::BYTE_ORDER_MARK;
 
 /// How much of the end is read: what the official SDKs read too.
 const TAIL: u64 = 64 << 10;
@@ -19,6 +20,9 @@ const TAIL: u64 = 64 << 10;
 const HEAD: u64 = 16 << 10;
 /// How much of the beginning is read at most.
 const LONG_HEAD: u64 = 64 << 10;
+
+/// How much is read if a prompt is longer than that: where it was asked stands behind it.
+const LONGEST_LINE: u64 = 16 << 20;
 
 /// What is known of a session without reading all of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +59,7 @@ impl Skim {
     ) -> io::Result<Self> {
         if size <= LONG_HEAD + TAIL {
             let bytes = buffer.read(file, 0, size)?;
+            let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
             let (older, tail) = bytes.split_at(last_lines(bytes));
             let mut ending = Ending::of(tail);
             if ending.custom_title.is_none() && !older.is_empty() {
@@ -63,7 +68,7 @@ impl Skim {
             }
             let opening = match known {
                 Some(opening) => opening.clone(),
-                None => OpeningReader::default().end(&bytes[..bytes.len().min(LONG_HEAD as usize)]),
+                None => opening_of(bytes),
             };
             return Ok(Self { opening, ending });
         }
@@ -75,12 +80,25 @@ impl Skim {
             return Ok(Self { opening: opening.clone(), ending });
         }
         let mut opening = OpeningReader::default();
-        let mut head = buffer.read(file, 0, HEAD)?;
-        if !opening.read(head) {
-            head = buffer.read(file, 0, LONG_HEAD)?;
+        let mut length = HEAD;
+        loop {
+            let head = buffer.read(file, 0, length.min(size))?;
+            let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+            let is_enough = opening.read(head) || length >= size.min(LONGEST_LINE);
+            if is_enough || (length >= LONG_HEAD && !opening.is_within_a_prompt(head)) {
+                return Ok(Self { opening: opening.end(head), ending });
+            }
+            length *= 4;
         }
-        Ok(Self { opening: opening.end(head), ending })
     }
+}
+
+/// The same for all the bytes of a file.
+fn opening_of(bytes: &[u8]) -> Opening {
+    let mut opening = OpeningReader::default();
+    let head = &bytes[..bytes.len().min(LONG_HEAD as usize)];
+    let is_enough = opening.read(head) || !opening.is_within_a_prompt(head);
+    opening.end(if is_enough { head } else { bytes })
 }
 
 /// Returns where the first line begins that is within the last 64 KiB as a whole.

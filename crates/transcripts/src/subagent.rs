@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::path_text;
 use crate::session::folder_of;
 
 /// A subagent.
@@ -20,6 +21,7 @@ pub struct Subagent {
     /// The call that sent it.
     pub tool_use_id: Option<String>,
     /// Its transcript.
+    #[serde(serialize_with = "path_text::readable")]
     pub path: PathBuf,
 }
 

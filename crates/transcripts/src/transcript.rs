@@ -1,14 +1,17 @@
 //! One transcript, read from end to end: its conversations, and what is wrong with it.
 
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use crate::chain::{Chain, Link};
+use crate::chain_index::fingerprint;
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, FaultKind};
 use crate::key::Key;
 use crate::message::Message;
+use crate::node::{Marks, Node};
 use crate::parallel::with_parallels;
 use crate::reader::{Reader, collect};
 use crate::scan::Scan;
@@ -40,6 +43,8 @@ pub struct Transcript {
     scan: Scan,
     tree: Tree,
     length: u64,
+    /// Of what stands before the place where reading goes on.
+    fingerprint: u64,
 }
 
 impl Transcript {
@@ -54,18 +59,21 @@ impl Transcript {
     pub fn of(file: File, path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
         let (scan, tree) = (Scan::default(), Tree::default());
-        let mut transcript = Self { path, file, scan, tree, length: 0 };
+        let mut transcript = Self { path, file, scan, tree, length: 0, fingerprint: 0 };
         transcript.refresh()?;
         Ok(transcript)
     }
 
-    /// Reads what was added since. A file that became shorter is read anew.
+    /// Reads what was added since. A file that became shorter or another one is read anew.
     pub fn refresh(&mut self) -> Result<()> {
         let length = self.file.metadata().map_err(Error::io("look at", &self.path))?.len();
-        if length < self.length {
+        let is_same = || fingerprint(&self.file, self.settled()).is_ok_and(|it| it == self.fingerprint);
+        if self.length > 0 && (length < self.length || !is_same()) {
             self.scan = Scan::default();
         }
-        self.scan.advance(&self.file, length).map_err(Error::io("read", &self.path))?;
+        let fail = |error| Error::io("read", &self.path)(error);
+        self.scan.advance(&self.file, length).map_err(fail)?;
+        self.fingerprint = fingerprint(&self.file, self.scan.settled.offset).unwrap_or_default();
         self.tree = Tree::of(&self.scan.nodes, &self.scan.compactions);
         self.length = length;
         Ok(())
@@ -160,16 +168,40 @@ impl Transcript {
         Some(if beside.is_file() { beside } else { path })
     }
 
-    /// Returns what entries really follow, where that is something else than they say: by their places.
-    pub(crate) fn mended_parents(&self) -> Vec<(u64, Option<String>)> {
-        let cycle = self.tree.active_leaf(self.scan.leaf).and_then(|leaf| self.tree.trunk(leaf).cycle);
-        let mended = self.tree.bridged.iter().copied().chain(cycle);
-        let parent = |place: Place| match Some(place) == cycle {
-            true => place.checked_sub(1),
-            false => self.tree.parent(place),
+    /// Returns what entries really follow, where that is something else than they say: by their places. What is on the
+    /// way to an entry stays there; the active conversation's last if none is named.
+    pub(crate) fn mended_parents(&self, leaf: Option<&str>) -> HashMap<u64, Option<String>> {
+        let leaf = match leaf {
+            Some(uuid) => self.tree.find(Key::of(uuid)),
+            None => self.tree.active_leaf(self.scan.leaf),
         };
+        let (parents, cycles) = self.tree.without_cycles(leaf);
         let name = |place: Place| self.envelope(place, |entry| entry.text("uuid"));
-        mended.map(|place| (self.tree.nodes[place].span.offset, parent(place).and_then(name))).collect()
+        let mended = self.tree.bridged.iter().copied().chain(cycles);
+        mended.map(|place| (self.tree.nodes[place].span.offset, parents[place].and_then(name))).collect()
+    }
+
+    /// Returns the entries of whose id there is another, by their places: with the first of them the place and the bytes
+    /// of the last, with the others nothing.
+    pub(crate) fn doubled(&self) -> Result<HashMap<u64, Option<Last>>> {
+        let keys: HashSet<Key> = self.tree.doubled.iter().map(|node| node.key).collect();
+        let (mut doubled, mut seen) = (HashMap::new(), HashSet::new());
+        // In a subagent's own file everything is a sidechain.
+        let is_own = !self.scan.nodes.iter().all(|node| node.marks.has(Marks::SIDECHAIN));
+        let takes_part = |node: &&Node| !(is_own && node.marks.has(Marks::SIDECHAIN));
+        for node in self.scan.nodes.iter().filter(takes_part).filter(|node| keys.contains(&node.key)) {
+            let last = match self.tree.find_any(node.key).filter(|_| seen.insert(node.key)) {
+                Some(place) => {
+                    let chain = Chain { links: vec![Link::from(&self.tree.nodes[place])] };
+                    let mut reader = self.read(&chain);
+                    let last = reader.next().transpose()?;
+                    last.map(|entry| (entry.span().offset, entry.raw().to_vec()))
+                }
+                None => None,
+            };
+            doubled.insert(node.span.offset, last);
+        }
+        Ok(doubled)
     }
 
     /// Returns everything that is not as Claude Code writes it, in the order of the file.
@@ -186,7 +218,7 @@ impl Transcript {
             faults.push(fault(Link::from(&self.tree.nodes[place]), kind));
         }
         let leaf = self.tree.active_leaf(self.scan.leaf);
-        if let Some(place) = leaf.and_then(|leaf| self.tree.trunk(leaf).cycle) {
+        for place in self.tree.without_cycles(leaf).1 {
             let kind = FaultKind::Cycle { uuid: name(place) };
             faults.push(fault(Link::from(&self.tree.nodes[place]), kind));
         }
@@ -199,8 +231,10 @@ impl Transcript {
         }
         // What is broken anyway need not be text as well.
         let broken = |flaw: &Fault| {
-            let within = |fault: &Fault| (fault.offset..fault.offset + fault.length).contains(&flaw.offset);
-            self.scan.faults.iter().any(within)
+            // They are in the order of the file, and there may be as many as lines.
+            let before = self.scan.faults.partition_point(|fault| fault.offset <= flaw.offset);
+            let last = before.checked_sub(1).map(|last| &self.scan.faults[last]);
+            last.is_some_and(|last| flaw.offset < last.offset + last.length)
         };
         let flaws = text_flaws(&self.file, self.length).unwrap_or_default();
         faults.extend(flaws.into_iter().filter(|flaw| !broken(flaw)));
@@ -218,6 +252,9 @@ impl Transcript {
         reader.next()?.ok().and_then(of)
     }
 }
+
+/// The last of entries with one id: where it is, and its bytes.
+pub(crate) type Last = (u64, Vec<u8>);
 
 /// Returns the conversation that Claude Code would resume.
 pub(crate) fn active(tree: &Tree, scan: &Scan) -> Chain {

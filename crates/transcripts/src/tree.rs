@@ -62,7 +62,12 @@ impl Tree {
 
     /// Returns where an entry is.
     pub(crate) fn find(&self, key: Key) -> Option<Place> {
-        self.places.get(&key).copied().filter(|&place| self.nodes[place].kind != Kind::Progress)
+        self.find_any(key).filter(|&place| self.nodes[place].kind != Kind::Progress)
+    }
+
+    /// Returns where an entry is, even if it only passes on what it follows.
+    pub(crate) fn find_any(&self, key: Key) -> Option<Place> {
+        self.places.get(&key).copied()
     }
 
     fn link(&mut self) {
@@ -139,20 +144,55 @@ impl Tree {
 
     /// Returns the entries from the root to a leaf, without those that run beside them.
     pub(crate) fn trunk(&self, leaf: Place) -> Trunk {
-        let mut trunk = Trunk { places: Vec::new(), cycle: None, on: vec![false; self.nodes.len()] };
+        let mut trunk = Trunk { places: Vec::new(), cycles: Vec::new(), on: vec![false; self.nodes.len()] };
         let mut next = Some(leaf);
         while let Some(place) = next {
             trunk.on[place] = true;
             trunk.places.push(place);
             next = self.parents[place];
             if next.is_some_and(|parent| trunk.on[parent]) {
-                trunk.cycle = Some(place);
+                trunk.cycles.push(place);
                 let free = |&before: &Place| !trunk.on[before] && self.nodes[before].kind != Kind::Progress;
                 next = (0..place).rfind(free);
             }
         }
         trunk.places.reverse();
         trunk
+    }
+
+    /// Returns what each entry follows such that none follows itself, and the entries that did. The conversation that
+    /// ends with a leaf is what it was.
+    pub(crate) fn without_cycles(&self, leaf: Option<Place>) -> (Vec<Option<Place>>, Vec<Place>) {
+        let (mut parents, mut cycles) = (self.parents.clone(), Vec::new());
+        let trunk = leaf.map(|leaf| self.trunk(leaf));
+        let mut is_sound =
+            trunk.as_ref().map_or_else(|| vec![false; parents.len()], |trunk| trunk.on.clone());
+        if let Some(trunk) = trunk.filter(|trunk| !trunk.cycles.is_empty()) {
+            for pair in trunk.places.windows(2) {
+                parents[pair[1]] = Some(pair[0]);
+            }
+            parents[trunk.places[0]] = None;
+            cycles = trunk.cycles;
+        }
+        let mut on_the_way = vec![false; parents.len()];
+        for place in 0..parents.len() {
+            let (mut way, mut next) = (Vec::new(), Some(place));
+            while let Some(at) = next.filter(|at| !is_sound[*at]) {
+                on_the_way[at] = true;
+                way.push(at);
+                next = parents[at];
+                if next.is_some_and(|parent| on_the_way[parent]) {
+                    cycles.push(at);
+                    parents[at] = (0..at).rfind(|before| is_sound[*before]);
+                    break;
+                }
+            }
+            for at in way {
+                (is_sound[at], on_the_way[at]) = (true, false);
+            }
+        }
+        cycles.sort_unstable();
+        (parents, cycles)
     }
 
     /// Returns the entry that an entry follows.
@@ -165,8 +205,8 @@ impl Tree {
 #[derive(Debug)]
 pub(crate) struct Trunk {
     pub(crate) places: Vec<Place>,
-    /// An entry that followed itself.
-    pub(crate) cycle: Option<Place>,
+    /// The entries that followed themselves, over others or directly.
+    pub(crate) cycles: Vec<Place>,
     /// Whether each entry of the tree is among them.
     pub(crate) on: Vec<bool>,
 }

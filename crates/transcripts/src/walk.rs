@@ -1,7 +1,7 @@
 //! Every transcript beneath Claude Code's folder, as the file system knows it.
 
 use std::fs::{self, DirEntry, Metadata};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,30 +36,44 @@ impl State {
     }
 }
 
+/// What a walk through the folders of projects came upon.
+#[derive(Debug, Default)]
+pub(crate) struct Walked {
+    pub(crate) found: Vec<Found>,
+    /// Folders that the system does not let us look into.
+    pub(crate) unreadable: Vec<PathBuf>,
+}
+
 /// Looks at every folder of projects, two at a time. What vanishes meanwhile is left out.
-pub(crate) fn walk(projects: &Path, links: Links) -> io::Result<Vec<Found>> {
+pub(crate) fn walk(projects: &Path, links: Links) -> io::Result<Walked> {
     let folders: Vec<PathBuf> = match fs::read_dir(projects) {
         Ok(entries) => {
             let may_be = |entry: &DirEntry| links == Links::Follow || !is_link(entry);
             entries.flatten().filter(may_be).map(|entry| entry.path()).collect()
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Walked::default()),
         Err(error) => return Err(error),
     };
     let next = AtomicUsize::new(0);
     let work = || {
-        let mut found = Vec::new();
+        let mut walked = Walked::default();
         while let Some(folder) = folders.get(next.fetch_add(1, Ordering::Relaxed)) {
-            // A file among the folders, or one that nobody may look into, holds no sessions.
-            found.extend(look_into(folder, links).unwrap_or_default());
+            match look_into(folder, links) {
+                Ok(found) => walked.found.extend(found),
+                // A file among the folders holds no sessions, and neither does one that is gone by now.
+                Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound) => {}
+                Err(_) => walked.unreadable.push(folder.clone()),
+            }
         }
-        found
+        walked
     };
     Ok(thread::scope(|scope| {
         let other = scope.spawn(work);
-        let mut found = work();
-        found.extend(other.join().unwrap_or_default());
-        found
+        let mut walked = work();
+        let other = other.join().unwrap_or_default();
+        walked.found.extend(other.found);
+        walked.unreadable.extend(other.unreadable);
+        walked
     }))
 }
 

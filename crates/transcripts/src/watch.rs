@@ -121,7 +121,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches every transcript of Claude Code's folder, those of subagents and those to come included.
+    /// Watches every transcript of Claude Code's folder, those of subagents and those to come included. Folders that are
+    /// only linked there are left out.
     ///
     /// `take` is called on a thread of its own, for one change after the other.
     pub fn all(
@@ -164,7 +165,7 @@ impl Watch {
         let mut hints = Hints::new(&root, means).map_err(Error::io("watch", &root))?;
         // Watched first and looked at afterwards, so that nothing happens unseen in between; and again, because a folder
         // may have come into another one before that was watched.
-        while hints.watch(files.folders()) {}
+        while hints.watch(files.folders(), files.are_all_in_folders()) {}
         files.begin(from, &mut take);
         let rung = bell.clone();
         let work = move || {
@@ -172,7 +173,7 @@ impl Watch {
                 match hint {
                     Hint::Files(paths) => paths.iter().for_each(|path| files.look_at(path, &mut take)),
                     Hint::Everything => {
-                        while hints.watch(files.folders()) {}
+                        while hints.watch(files.folders(), files.are_all_in_folders()) {}
                         files.look_at_all(&mut take);
                     }
                 }

@@ -64,3 +64,17 @@ fn a_checkpoint_holds_what_files_were_before_its_prompt() {
     assert_eq!(checkpoints[0].differences().unwrap(), first);
     assert_eq!(checkpoints[1].differences().unwrap(), [difference("code.txt", Some("new\n"), "newer\n")]);
 }
+
+/// Paths of the file history are told from where the session worked, which a transcript may say later.
+#[test]
+fn a_checkpoint_before_the_first_prompt_is_of_the_directory_that_the_session_worked_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let id = "11111111-1111-4111-8111-111111111111";
+    let path = folder.path().join("projects/-p").join(format!("{id}.jsonl"));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let snapshot = "{\"type\":\"file-history-snapshot\",\"messageId\":\"u\",\"snapshot\":{\"messageId\":\"u\",\"trackedFileBackups\":{\"src/a\":{\"backupFileName\":null}}}}";
+    let prompt = "{\"parentUuid\":null,\"type\":\"user\",\"uuid\":\"u\",\"cwd\":\"/work\",\"message\":{\"content\":\"Hi\"}}";
+    fs::write(&path, format!("{snapshot}\n{prompt}\n")).unwrap();
+    let checkpoints = ClaudeFolder::new(folder.path()).checkpoints(id).unwrap();
+    assert_eq!(checkpoints[0].files[0].path, std::path::Path::new("/work/src/a"));
+}

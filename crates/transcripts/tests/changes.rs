@@ -3,8 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use rethread_testkit::{Fixture, Home, PROBE, Program, Prompt, cannot};
-use rethread_transcripts::{ClaudeFolder, Error, ListOptions, NativeFork, Session, Shelf, Transcript};
+use rethread_testkit::{Fixture, Home, PROBE, Program, Prompt, Reply, cannot};
+use rethread_transcripts::{
+    Change, ClaudeFolder, Error, Event, From, ListOptions, Means, NativeFork, Session, Shelf, Transcript,
+    Watch,
+};
+use serde_json::json;
 
 use crate::projection::{Said, of_chain, of_request};
 
@@ -129,6 +133,45 @@ fn a_name_a_tag_and_the_archive_are_kept_when_the_session_goes_on() {
     ));
 }
 
+/// Claude Code appends, and so do we, to the same file at the same time; others read, copy and follow it.
+#[test]
+fn while_claude_code_is_at_work_nothing_is_lost_and_nothing_is_followed_twice() {
+    let Some((home, claude)) = home() else { return };
+    let path = claude.find(FIRST).unwrap();
+    let before = fs::read(&path).unwrap();
+    let (send, changes) = std::sync::mpsc::channel();
+    let take = move |change: Change| drop(send.send(change));
+    let _watch = Watch::one(&path, From::Beginning, Means::Best, take).unwrap();
+    let echo = json!({ "command": "echo x", "description": "echoes" });
+    let next = || Reply::text("Next.").after_milliseconds(40).tool("Bash", echo.clone());
+    let prompt = (0..6).fold(Prompt::new("Many"), |prompt, _| prompt.reply(next())).says("Done.");
+    let mut child = home.claude().resume(FIRST).bypassing().start(prompt);
+    let mut times = 0;
+    while child.try_wait().unwrap().is_none() {
+        times += 1;
+        claude.tag(FIRST, Some(&format!("tag-{times}-"))).unwrap();
+        claude.rename(FIRST, &format!("name-{times}-")).unwrap();
+        let copy = Transcript::open(claude.fork(FIRST, &NativeFork::default()).unwrap().path).unwrap();
+        assert_eq!(copy.faults(), []);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.as_bytes().starts_with(&before), "what was there stays there");
+    assert_eq!(Transcript::open(&path).unwrap().faults(), []);
+    for number in 1..=times {
+        assert!(
+            text.contains(&format!("\"tag-{number}-\"")) && text.contains(&format!("\"name-{number}-\""))
+        );
+    }
+    assert!(text.contains("\"Done.\"") && times > 0);
+    for line in text.lines() {
+        match changes.recv_timeout(std::time::Duration::from_secs(30)).unwrap().event {
+            Event::Added { raw, .. } => assert_eq!(String::from_utf8(raw).unwrap(), line),
+            event => panic!("{event:?}"),
+        }
+    }
+}
+
 #[test]
 fn a_line_is_never_appended_to_a_torn_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -177,4 +220,145 @@ fn a_deleted_session_comes_back_with_everything_that_belongs_to_it() {
     claude.restore(FIRST, &trash).unwrap();
     assert_eq!(contents(folder.path()), before);
     assert!(matches!(claude.restore(FIRST, &trash), Err(Error::SessionNotFound(_))));
+}
+
+/// A folder with one session that has file history.
+fn made_up() -> (tempfile::TempDir, ClaudeFolder) {
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().join("projects/-p");
+    let history = folder.path().join("file-history").join(FIRST);
+    for place in [&project, &history] {
+        fs::create_dir_all(place).unwrap();
+    }
+    let prompt = "{\"parentUuid\":null,\"type\":\"user\",\"uuid\":\"u\",\"message\":{\"content\":\"Hi\"}}\n";
+    fs::write(project.join(format!("{FIRST}.jsonl")), prompt).unwrap();
+    fs::write(history.join("abc@v1"), "old").unwrap();
+    let claude = ClaudeFolder::new(folder.path());
+    (folder, claude)
+}
+
+/// A process that died in the middle left its word on where the session belongs, and the transcript where it was: then
+/// neither `delete` nor `restore` did anything any more.
+#[test]
+fn a_deletion_that_was_cut_short_can_be_finished() {
+    let (folder, claude) = made_up();
+    let trash = folder.path().join("trash");
+    let before = contents(folder.path());
+    claude.delete(FIRST, &trash).unwrap();
+    // As it was before the last of its steps.
+    fs::rename(
+        trash.join(FIRST).join("transcript.jsonl"),
+        claude.projects().join(format!("-p/{FIRST}.jsonl")),
+    )
+    .unwrap();
+    assert_eq!(ClaudeFolder::trashed(&trash), [], "what is not in the trash is not said to be");
+    claude.delete(FIRST, &trash).unwrap();
+    claude.restore(FIRST, &trash).unwrap();
+    assert_eq!(contents(folder.path()), before);
+}
+
+/// An old version of Claude Code is in no register, and writes a file anew that was deleted under it.
+#[test]
+fn a_session_that_came_back_after_it_was_deleted_can_be_deleted_again() {
+    let (folder, claude) = made_up();
+    let trash = folder.path().join("trash");
+    let path = claude.find(FIRST).unwrap();
+    let first = fs::read(&path).unwrap();
+    claude.delete(FIRST, &trash).unwrap();
+    fs::write(&path, "{\"type\":\"user\",\"uuid\":\"w\"}\n").unwrap();
+    claude.delete(FIRST, &trash).unwrap();
+    assert!(claude.find(FIRST).is_err());
+    claude.restore(FIRST, &trash).unwrap();
+    assert_eq!(
+        fs::read(&path).unwrap(),
+        b"{\"type\":\"user\",\"uuid\":\"w\"}\n",
+        "the newest comes back first"
+    );
+    fs::remove_file(&path).unwrap();
+    claude.restore(FIRST, &trash).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), first, "and nothing is lost");
+}
+
+/// Moved are its file history, what lies beside it, and itself; it is the last that fails here.
+#[test]
+fn a_deletion_that_fails_leaves_everything_where_it_was() {
+    let (folder, claude) = made_up();
+    let (path, trash) = (claude.find(FIRST).unwrap(), folder.path().join("trash"));
+    let chattr = |flag: &str| std::process::Command::new("chattr").arg(flag).arg(&path).output();
+    if !chattr("+i").is_ok_and(|output| output.status.success()) {
+        return cannot("files cannot be made immutable here");
+    }
+    let before = contents(folder.path());
+    let failed = claude.delete(FIRST, &trash);
+    chattr("-i").unwrap();
+    assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
+    assert_eq!(contents(folder.path()), before);
+    claude.delete(FIRST, &trash).unwrap();
+    claude.restore(FIRST, &trash).unwrap();
+    assert_eq!(contents(folder.path()), before);
+}
+
+#[test]
+fn a_copy_of_a_session_with_doubled_entries_has_the_last_of_each_at_the_place_of_the_first() {
+    let (_folder, claude) = made_up();
+    let path = claude.find(FIRST).unwrap();
+    let entry = |uuid: &str, parent: &str, text: &str| {
+        format!(
+            "{{\"parentUuid\":{parent},\"type\":\"user\",\"uuid\":\"{uuid}\",\"message\":{{\"content\":\"{text}\"}}}}\n"
+        )
+    };
+    let lines = [
+        ("a", "null", "1"),
+        ("b", "\"a\"", "2"),
+        ("a", "null", "3"),
+        ("c", "\"gone\"", "4"),
+        ("c", "\"b\"", "5"),
+    ];
+    fs::write(&path, lines.map(|(uuid, parent, text)| entry(uuid, parent, text)).concat()).unwrap();
+    let (whole, copy) = (Transcript::open(&path).unwrap(), claude.repaired_copy(FIRST).unwrap());
+    let copied = Transcript::open(&copy.path).unwrap();
+    let said = |transcript: &Transcript| {
+        let messages = transcript.messages(&transcript.active()).unwrap();
+        messages.iter().map(|message| message.text()).collect::<Vec<_>>()
+    };
+    assert_eq!((copied.faults(), copy.entries), (vec![], 3));
+    assert_eq!(said(&copied), ["3", "2", "5"]);
+    assert_eq!(said(&copied), said(&whole));
+}
+
+/// Not every file system has links, and what is there already may be what is wanted.
+#[test]
+fn a_fork_has_the_file_history_even_where_some_of_it_is_there() {
+    let (folder, claude) = made_up();
+    let mut fork = NativeFork::default();
+    fork.id = Some("55555555-5555-4555-8555-555555555555".into());
+    let history = folder.path().join("file-history/55555555-5555-4555-8555-555555555555");
+    fs::create_dir_all(&history).unwrap();
+    fs::write(history.join("abc@v1"), "of a session that is no more").unwrap();
+    let written = claude.fork(FIRST, &fork).unwrap();
+    assert_eq!((fs::read(history.join("abc@v1")).unwrap(), written.path.is_file()), (b"old".to_vec(), true));
+}
+
+#[test]
+fn a_copy_of_a_session_that_goes_in_several_circles_goes_in_none() {
+    let (_folder, claude) = made_up();
+    let path = claude.find(FIRST).unwrap();
+    let entry = |uuid: &str, parent: &str| {
+        format!(
+            "{{\"parentUuid\":\"{parent}\",\"type\":\"user\",\"uuid\":\"{uuid}\",\"message\":{{\"content\":\"{uuid}\"}}}}\n"
+        )
+    };
+    // Two circles on the way from the last to the first, and one beside it.
+    let lines = [("a", "b"), ("b", "a"), ("c", "d"), ("d", "c"), ("x", "y"), ("y", "x"), ("e", "d")];
+    fs::write(&path, lines.map(|(uuid, parent)| entry(uuid, parent)).concat()).unwrap();
+    let copy = Transcript::open(claude.repaired_copy(FIRST).unwrap().path).unwrap();
+    assert_eq!(copy.faults(), []);
+    let whole = Transcript::open(&path).unwrap();
+    let said = |transcript: &Transcript| {
+        let messages = transcript.messages(&transcript.active()).unwrap();
+        messages.iter().map(|message| message.text()).collect::<Vec<_>>()
+    };
+    assert_eq!(said(&copy), said(&whole));
+    let fork = Transcript::open(claude.fork(FIRST, &NativeFork::default()).unwrap().path).unwrap();
+    assert_eq!((fork.faults(), said(&fork)), (vec![], said(&whole)));
 }

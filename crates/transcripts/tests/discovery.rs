@@ -208,3 +208,86 @@ fn a_limit_gives_the_newest() {
     assert_eq!(newest, list(folder.path())[..2]);
     assert_eq!(newest[0].session_id, id(4));
 }
+
+/// The time of a file is anybody's to set, and a clock may have been wrong.
+#[test]
+fn a_file_of_a_far_year_is_listed_like_any_other() {
+    let folder = made_up(2);
+    let path = folder.path().join("projects/-p").join(format!("{}.jsonl", id(0)));
+    let far = SystemTime::UNIX_EPOCH + Duration::from_secs(12_000_000_000);
+    fs::File::options().append(true).open(&path).unwrap().set_modified(far).unwrap();
+    let options = ListOptions::default().index(folder.path().join("index"));
+    let sessions = ClaudeFolder::new(folder.path()).list(&options).unwrap().sessions;
+    assert_eq!(sessions.iter().map(|it| it.session_id.clone()).collect::<Vec<_>>(), [id(0), id(1)]);
+}
+
+/// An origin is known by a text that the file gives; it once was taken for a place in the list.
+#[test]
+fn a_fork_of_a_session_that_is_called_by_a_number_is_a_fork_of_nobody_here() {
+    let folder = made_up(1);
+    let project = folder.path().join("projects/-p");
+    for (number, origin) in [(1, "0"), (2, "7000")] {
+        let from = json!({ "sessionId": origin, "messageUuid": "u" });
+        let entry = json!({ "parentUuid": null, "type": "user", "uuid": format!("v{number}"), "forkedFrom": from,
+            "message": { "content": "Go on" } });
+        write(&project, number, format!("{entry}\n"));
+    }
+    let sessions = list(folder.path());
+    assert_eq!(one(&sessions, &id(1)).forked_from.as_deref(), Some("0"));
+    assert_eq!(one(&sessions, &id(2)).forked_from.as_deref(), Some("7000"));
+    assert!(sessions.iter().all(|session| session.forks.is_empty()), "{sessions:#?}");
+}
+
+/// A folder of a project that was copied has the same sessions once more.
+#[test]
+fn of_two_sessions_with_one_id_the_newer_is_meant() {
+    let folder = made_up(1);
+    let projects = folder.path().join("projects");
+    let whole = fs::read(projects.join("-p").join(format!("{}.jsonl", id(0)))).unwrap();
+    let names = ["-a", "-z", "-b", "-y", "-k"];
+    names.iter().for_each(|name| fs::create_dir(projects.join(name)).unwrap());
+    // Each of them once, because folders come in whatever order.
+    for newest in names {
+        for name in names {
+            write(&projects.join(name), usize::from(name == newest), &whole);
+            fs::rename(
+                projects.join(name).join(format!("{}.jsonl", id(usize::from(name == newest)))),
+                projects.join(name).join(format!("{}.jsonl", id(0))),
+            )
+            .unwrap();
+        }
+        let found = ClaudeFolder::new(folder.path()).find(&id(0)).unwrap();
+        assert_eq!(found, projects.join(newest).join(format!("{}.jsonl", id(0))));
+        assert_eq!(found, list(folder.path())[0].path);
+    }
+}
+
+/// Claude Code writes where it worked behind what it was asked, and a first prompt may be a whole log, or an image.
+#[test]
+fn a_first_prompt_of_any_length_is_no_reason_not_to_know_where_a_session_worked() {
+    let folder = made_up(0);
+    let project = folder.path().join("projects/-p");
+    let image = json!({ "type": "image", "source": { "type": "base64", "data": "A".repeat(700_000) } });
+    let contents = [
+        json!("x".repeat(100_000)),
+        json!("x".repeat(1_000_000)),
+        json!([image, { "type": "text", "text": "What is this?" }]),
+    ];
+    for (number, content) in contents.iter().enumerate() {
+        let prompt = json!({
+            "parentUuid": null, "type": "user", "message": { "role": "user", "content": content }, "uuid": "u",
+            "timestamp": "2026-02-09T10:00:00.000Z", "cwd": "/nonexistent/p", "version": "2.1.325",
+        });
+        let answer =
+            json!({ "parentUuid": "u", "type": "assistant", "uuid": "v", "message": { "content": [] } });
+        write(&project, number, format!("{prompt}\n{}", format!("{answer}\n").repeat(2000)));
+    }
+    let sessions = list(folder.path());
+    for session in &sessions {
+        assert_eq!(session.cwd.as_deref(), Some(Path::new("/nonexistent/p")), "{}", session.session_id);
+        assert!(session.created_at.is_some(), "{}", session.session_id);
+    }
+    let asked = |number: usize| one(&sessions, &id(number)).first_prompt.clone().unwrap();
+    assert!(asked(0).starts_with("xxx") && asked(1).starts_with("xxx"));
+    assert_eq!(asked(2), "What is this?");
+}

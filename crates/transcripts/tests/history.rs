@@ -81,3 +81,50 @@ fn an_index_of_another_or_of_a_damaged_file_is_not_believed() {
     fs::write(&index, damaged).unwrap();
     assert_eq!(count(&path), half);
 }
+
+/// A page of an index that never reached the disk before the power went is full of zeroes.
+#[test]
+fn an_index_that_was_damaged_anywhere_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, index) = (folder.path().join("s.jsonl"), folder.path().join("s.chain"));
+    let text: String = (0..30).map(line).collect();
+    fs::write(&path, &text).unwrap();
+    let all = shown(&History::open(&path, Some(&index)).unwrap().first(100).unwrap());
+    let whole = fs::read(&index).unwrap();
+    let grown: String = (0..40).map(line).collect();
+    for at in 0..whole.len() {
+        for damaged in
+            [&mut |byte: &mut u8| *byte ^= 1, &mut |byte: &mut u8| *byte = 0] as [&mut dyn FnMut(&mut u8); 2]
+        {
+            let mut bytes = whole.clone();
+            bytes[at..].iter_mut().take(64).for_each(damaged);
+            fs::write(&index, &bytes).unwrap();
+            let history = History::open(&path, Some(&index)).unwrap();
+            assert_eq!(shown(&history.first(100).unwrap()), all, "damaged at {at}");
+            assert_eq!(history.chain(0..100).unwrap().len(), 30, "damaged at {at}");
+        }
+    }
+    // And what goes on from it does not go on from damage.
+    fs::write(&path, &grown).unwrap();
+    let transcript = Transcript::open(&path).unwrap();
+    let expected = shown(&transcript.messages(&transcript.active()).unwrap());
+    for at in (0..whole.len()).step_by(7) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        fs::write(&index, &bytes).unwrap();
+        assert_eq!(shown(&History::open(&path, Some(&index)).unwrap().first(100).unwrap()), expected, "{at}");
+    }
+}
+
+/// A reader that has a file open sees it cut and written anew, and longer than before at the next look.
+#[test]
+fn a_transcript_that_was_written_anew_is_read_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.jsonl");
+    fs::write(&path, (0..30).map(line).collect::<String>()).unwrap();
+    let mut transcript = Transcript::open(&path).unwrap();
+    fs::write(&path, (1000..1100).map(line).collect::<String>()).unwrap();
+    transcript.refresh().unwrap();
+    let anew = Transcript::open(&path).unwrap();
+    assert_eq!((transcript.all(), transcript.faults()), (anew.all(), anew.faults()));
+}

@@ -97,3 +97,21 @@ fn the_subagent_of_the_real_cli_is_found_in_its_own_file_or_in_the_main_one() {
     let calls = said.iter().filter(|said| matches!(said, Said::Call(_) | Said::Answer(_))).count();
     assert_eq!(calls, 2, "{said:?}");
 }
+
+/// Not one of these may be compared with all the others.
+#[test]
+fn a_large_file_that_is_no_transcript_at_all_is_told_of_line_by_line() {
+    let lines = 300_000;
+    let (_folder, path) = folder(&b"\xff\xfe no entry\n".repeat(lines));
+    let faults = Transcript::open(&path).unwrap().faults();
+    assert_eq!(faults.iter().filter(|fault| fault.kind == FaultKind::Garbage).count(), lines);
+    assert_eq!(faults.iter().filter(|fault| fault.kind == FaultKind::NotUtf8).count(), 0);
+    // One line that broke off within as many blocks, each of which begins as an entry does.
+    let blocks = "{\"type\":\"text\",\"text\":\"x\"},".repeat(lines);
+    let torn =
+        format!("{{\"parentUuid\":null,\"type\":\"user\",\"uuid\":\"u\",\"message\":{{\"content\":[{blocks}");
+    fs::write(&path, torn).unwrap();
+    let faults = Transcript::open(&path).unwrap().faults();
+    let kinds: Vec<_> = faults.into_iter().map(|fault| fault.kind).collect();
+    assert_eq!(kinds, [FaultKind::TornTail, FaultKind::NothingReadable]);
+}

@@ -225,3 +225,76 @@ fn folders_that_cannot_be_watched_any_more_are_looked_at() {
         assert!(output.status.success() && told.contains("1 passed"), "{limit}: {told}");
     }
 }
+
+/// A watch that the system keeps is of a folder, whatever that is called later.
+#[test]
+fn a_folder_that_takes_the_place_of_another_is_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let projects = folder.path().join("projects");
+    let path = projects.join("-a/s.jsonl");
+    let mut model: HashMap<PathBuf, Vec<String>> = HashMap::new();
+    fs::create_dir_all(projects.join("-a")).unwrap();
+    let (send, changes) = channel();
+    let take = move |change| drop(send.send(change));
+    let _watch = Watch::all(&ClaudeFolder::new(folder.path()), From::Now, Means::Best, take).unwrap();
+    let mut subscriber = Subscriber::default();
+    for (number, moved) in ["projects/-a", "projects", "projects/-a"].into_iter().enumerate() {
+        let place = folder.path().join(moved);
+        // Away and back again at once, and away for good with another in its place.
+        let aside = folder.path().join(format!("aside-{number}"));
+        fs::rename(&place, &aside).unwrap();
+        fs::rename(&aside, &place).unwrap();
+        fs::rename(&place, &aside).unwrap();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        model.clear();
+        for line in 0..3 {
+            let line = format!("{{\"uuid\":\"{number}-{line}\"}}");
+            append(&path, &format!("{line}\n"));
+            model.entry(path.clone()).or_default().push(line);
+            subscriber.wait_for(&changes, &model);
+        }
+    }
+}
+
+/// What happens to a file gives no notice where only a link to it is.
+#[test]
+fn one_session_is_followed_through_links_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (real, linked) = (folder.path().join("real"), folder.path().join("linked"));
+    fs::create_dir(&real).unwrap();
+    std::os::unix::fs::symlink(&real, &linked).unwrap();
+    std::os::unix::fs::symlink(real.join("s.jsonl"), folder.path().join("s.jsonl")).unwrap();
+    for path in [linked.join("s.jsonl"), folder.path().join("s.jsonl")] {
+        fs::write(real.join("s.jsonl"), "").unwrap();
+        let (send, changes) = channel();
+        let take = move |change| drop(send.send(change));
+        let _watch = Watch::one(&path, From::Now, Means::Best, take).unwrap();
+        append(&real.join("s.jsonl"), "{\"n\":1}\n");
+        let model = HashMap::from([(path, vec!["{\"n\":1}".to_owned()])]);
+        Subscriber::default().wait_for(&changes, &model);
+    }
+}
+
+/// To open a pipe that nobody writes to is to wait for ever.
+#[test]
+fn a_pipe_among_transcripts_holds_nobody_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().join("projects/-a");
+    fs::create_dir_all(&project).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(project.join("pipe.jsonl")).status();
+    if !made.is_ok_and(|status| status.success()) {
+        return rethread_testkit::cannot("there is no mkfifo");
+    }
+    let (send, changes) = channel();
+    let claude = ClaudeFolder::new(folder.path());
+    // On a thread of its own, so that a wait for ever is a failure and no silence.
+    let (began, begun) = channel();
+    std::thread::spawn(move || {
+        let take = move |change| drop(send.send(change));
+        drop(began.send(Watch::all(&claude, From::Beginning, Means::Best, take)));
+    });
+    let _watch = begun.recv_timeout(PATIENCE).unwrap().unwrap();
+    append(&project.join("s.jsonl"), "{\"n\":1}\n");
+    let model = HashMap::from([(project.join("s.jsonl"), vec!["{\"n\":1}".to_owned()])]);
+    Subscriber::default().wait_for(&changes, &model);
+}

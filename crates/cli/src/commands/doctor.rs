@@ -1,14 +1,19 @@
 //! `doctor`: everything damaged or surprising in Claude Code's own sessions, and what to do.
 
-use rethread_transcripts::{Directory, Fault, FaultKind, Session, Subagent, Transcript};
+use std::path::PathBuf;
+
+use rethread_transcripts::{Directory, Fault, FaultKind, Listing, Session, Subagent, Transcript};
 use serde_json::json;
 
 use crate::args;
 use crate::context::Context;
 use crate::failure::{Done, Failure, in_one_line};
 use crate::named::NamedSession;
-use crate::text::count;
+use crate::text::{count, one_line};
 use crate::ui::{Answer, Tone, Ui};
+
+/// How many faults of one session a person gets to see.
+const MOST: usize = 12;
 
 #[derive(Debug)]
 pub(crate) struct Doctor {
@@ -32,7 +37,7 @@ struct Findings {
 
 impl Doctor {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
-        let mut sessions = context.native.list()?;
+        let Listing { mut sessions, unreadable, .. } = context.native.listing()?;
         if let Some(named) = &self.session {
             let Some(id) = named.native(context)? else {
                 let hint = context.command("verify");
@@ -57,6 +62,9 @@ impl Doctor {
                 Answer::Json => tell_programs(session, &findings, ui)?,
                 Answer::Text => tell_people(session, &findings, is_ill, context, ui)?,
             }
+        }
+        if self.session.is_none() {
+            ill += tell_unreadable(&unreadable, self.answer, ui)?;
         }
         let unended = if self.session.is_none() { self.unended(context, ui)? } else { 0 };
         if self.answer == Answer::Text {
@@ -89,6 +97,27 @@ impl Doctor {
     }
 }
 
+/// Tells of folders that nobody may look into. Returns how many there are.
+fn tell_unreadable(folders: &[PathBuf], answer: Answer, ui: &mut Ui) -> Result<usize, Failure> {
+    for folder in folders {
+        match answer {
+            Answer::Json => {
+                let line = json!({ "session_id": null, "path": folder.to_string_lossy(), "unreadable": "not allowed" });
+                ui.data(line.to_string().as_bytes())?;
+            }
+            Answer::Text => {
+                let folder = one_line(&folder.to_string_lossy(), usize::MAX);
+                ui.line(Tone::Strong, &format!("{folder} cannot be looked into"))?;
+                ui.line(
+                    Tone::Faint,
+                    "  what is in it is not listed; `chmod u+rx` on it lets you in, if it is yours",
+                )?;
+            }
+        }
+    }
+    Ok(folders.len())
+}
+
 fn copy(id: &str, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
     let written = context.native.claude()?.repaired_copy(id)?;
     ui.data(written.session_id.as_bytes())?;
@@ -115,10 +144,15 @@ fn examine(session: &Session) -> Findings {
         findings.notes.push(format!("its directory {} is gone", cwd.display()));
     }
     for subagent in Subagent::all_of(&session.path) {
-        let damage = Transcript::open(&subagent.path)
-            .map(|it| it.faults().iter().filter(|it| it.kind.is_damage()).count());
-        if damage.is_ok_and(|damage| damage > 0) {
-            findings.notes.push(format!("the transcript of its subagent {} is damaged", subagent.agent_id));
+        let is_damaged = |it: Transcript| it.faults().iter().any(|fault| fault.kind.is_damage());
+        match Transcript::open(&subagent.path).map(is_damaged) {
+            Ok(false) => {}
+            Ok(true) => {
+                findings
+                    .notes
+                    .push(format!("the transcript of its subagent {} is damaged", subagent.agent_id));
+            }
+            Err(error) => findings.notes.push(in_one_line(&error)),
         }
     }
     findings
@@ -127,7 +161,7 @@ fn examine(session: &Session) -> Findings {
 fn tell_programs(session: &Session, findings: &Findings, ui: &mut Ui) -> Result<(), Failure> {
     let faults = serde_json::to_value(&findings.faults).unwrap_or_default();
     let line = json!({
-        "session_id": session.session_id, "path": session.path, "faults": faults, "unreadable": findings.unreadable,
+        "session_id": session.session_id, "path": session.path.to_string_lossy(), "faults": faults, "unreadable": findings.unreadable,
         "notes": findings.notes,
     });
     ui.data(line.to_string().as_bytes())
@@ -144,15 +178,24 @@ fn tell_people(
         return Ok(());
     }
     let id = context.short_of(&session.session_id);
-    ui.line(Tone::Strong, &format!("{id}  {}", session.name.as_deref().unwrap_or("-")))?;
-    for fault in &findings.faults {
+    let name = one_line(session.name.as_deref().unwrap_or("-"), usize::MAX);
+    ui.line(Tone::Strong, &format!("{id}  {name}"))?;
+    for fault in findings.faults.iter().take(MOST) {
         ui.line(Tone::Plain, &format!("  at byte {}: {}", fault.offset, fault.kind))?;
+    }
+    if let Some(more) = findings.faults.len().checked_sub(MOST + 1) {
+        let json = context.command(&format!("doctor {id} --json"));
+        ui.line(Tone::Faint, &format!("  and {} more; {json} names all of them", count(more + 1, "fault")))?;
     }
     for note in findings.unreadable.iter().chain(&findings.notes) {
         ui.line(Tone::Plain, &format!("  {note}"))?;
     }
     let has_halves = findings.faults.iter().any(|fault| fault.kind == FaultKind::LoneSurrogate);
-    if (is_ill || has_halves) && findings.unreadable.is_none() {
+    let is_hopeless = |fault: &Fault| matches!(fault.kind, FaultKind::Empty | FaultKind::NothingReadable);
+    if findings.faults.iter().any(is_hopeless) {
+        let command = context.command(&format!("delete {id}"));
+        ui.line(Tone::Faint, &format!("  there is nothing to save; {command} moves it to the trash"))?;
+    } else if (is_ill || has_halves) && findings.unreadable.is_none() {
         let command = context.command(&format!("doctor {id} --copy"));
         ui.line(Tone::Faint, &format!("  {command} writes what can be read as a new session"))?;
     }

@@ -74,7 +74,7 @@ impl List {
             })?;
         }
         let trashed = if self.filter.trashed == Show::Hide { Vec::new() } else { self.trashed(context) };
-        let native = if self.homes == Homes::Stored { Vec::new() } else { self.native(context)? };
+        let native = if self.homes == Homes::Stored { Vec::new() } else { self.native(context, ui)? };
         let mut listing = match self.homes {
             Homes::Native => Listing::default(),
             _ => pollster::block_on(context.store.list(&self.filter))?,
@@ -114,12 +114,16 @@ impl List {
     }
 
     /// Returns the sessions of Claude Code's own that fit.
-    fn native(&self, context: &Context) -> Result<Vec<Session>, Failure> {
+    fn native(&self, context: &Context, ui: &mut Ui) -> Result<Vec<Session>, Failure> {
         let filter = &self.filter;
         if filter.trashed == Show::Only {
             return Ok(Vec::new());
         }
-        let mut sessions = context.native.list()?;
+        let rethread_transcripts::Listing { mut sessions, unreadable, .. } = context.native.listing()?;
+        for folder in unreadable {
+            let folder = one_line(&folder.to_string_lossy(), usize::MAX);
+            ui.warn(&format!("{folder} cannot be looked into; what is in it is not listed"));
+        }
         let scope = filter.scope.as_ref().map(|scope| match scope {
             Scope::Directory(directory) => {
                 (directory.canonicalize().unwrap_or_else(|_| directory.clone()), false)

@@ -20,6 +20,10 @@ impl From<args::Tag> for Tag {
 
 impl Tag {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        if self.tag.as_ref().is_some_and(|tag| tag.trim().is_empty()) {
+            let hint = format!("{} takes a tag off", context.command("tag ID --remove"));
+            return Err(Failure::wrongly("a tag must not be blank", hint));
+        }
         let id = match self.session.native(context)? {
             Some(id) => {
                 context.native.claude()?.tag(&id, self.tag.as_deref())?;

@@ -1,5 +1,6 @@
 //! A stored session as one of Claude Code's own.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use rethread_store::view::{Block, Message};
@@ -16,7 +17,12 @@ pub(crate) fn export(id: &SessionId, context: &Context) -> Result<(Written, Path
     let metadata = pollster::block_on(session.metadata())?;
     let here = || std::env::current_dir().unwrap_or_default();
     let cwd = metadata.cwd.map_or_else(here, PathBuf::from);
-    let lines = lines(&session, &cwd.to_string_lossy())?;
+    let mut lines = lines(&session, &cwd.to_string_lossy())?;
+    // As Claude Code itself writes them, at the end, where it looks for them.
+    let name =
+        metadata.name.map(|name| json!({ "type": "custom-title", "customTitle": name, "sessionId": "" }));
+    let tag = metadata.tags.first().map(|tag| json!({ "type": "tag", "tag": tag, "sessionId": "" }));
+    lines.extend(name.into_iter().chain(tag).map(|line| line.to_string().into_bytes()));
     let entries = lines.iter().map(Vec::as_slice);
     let written = context.native.claude()?.write_session(id.as_str(), &cwd, entries)?;
     Ok((written, cwd))
@@ -25,16 +31,16 @@ pub(crate) fn export(id: &SessionId, context: &Context) -> Result<(Written, Path
 fn lines(session: &Session, cwd: &str) -> Result<Vec<Vec<u8>>, Failure> {
     let history = pollster::block_on(session.messages())?;
     let mut lines = Vec::with_capacity(history.records.len());
-    let mut known: Vec<String> = Vec::new();
+    let (mut known, mut before): (HashSet<String>, Option<String>) = (HashSet::new(), None);
     for entry in history.entries() {
         let Some(mut line) = native_entry(entry, cwd) else { continue };
-        let before = known.last().cloned();
         // A call's answer follows its own call; whatever follows nothing here follows the one before it.
-        let parent = line["parentUuid"].as_str().filter(|parent| known.iter().any(|known| known == parent));
-        let parent = parent.map(str::to_owned).or(before);
+        let parent = line["parentUuid"].as_str().filter(|parent| known.contains(*parent));
+        let parent = parent.map(str::to_owned).or(before.take());
         let is_boundary = line["subtype"] == "compact_boundary";
         line["parentUuid"] = if is_boundary { Value::Null } else { json!(parent) };
-        known.extend(line["uuid"].as_str().map(str::to_owned));
+        before = line["uuid"].as_str().map(str::to_owned);
+        known.extend(before.clone());
         lines.push(line.to_string().into_bytes());
     }
     Ok(lines)

@@ -1,7 +1,9 @@
 //! Claude Code's own file history: what it kept before each prompt, listed and compared with what is there.
 
+use std::path::Path;
+
 use rethread_checkpoint::unified_diff;
-use rethread_transcripts::NativeCheckpoint;
+use rethread_transcripts::{KeptFile, NativeCheckpoint};
 use serde_json::json;
 
 use crate::context::Context;
@@ -17,8 +19,9 @@ pub(crate) fn checkpoints(id: &str, answer: Answer, context: &Context, ui: &mut 
         let NativeCheckpoint { message_uuid, timestamp, files, .. } = checkpoint;
         match answer {
             Answer::Json => {
-                let files: Vec<_> =
-                    files.iter().map(|file| json!({ "path": file.path, "backup": file.backup })).collect();
+                let text = |path: &Path| path.to_string_lossy().into_owned();
+                let told = |file: &KeptFile| json!({ "path": text(&file.path), "backup": file.backup.as_deref().map(text) });
+                let files: Vec<_> = files.iter().map(told).collect();
                 let line = json!({ "message": message_uuid, "timestamp": timestamp, "files": files });
                 ui.data(line.to_string().as_bytes())?;
             }

@@ -1,9 +1,15 @@
 //! Claude Code's own sessions, copied into a store, again and again: only what is new is added.
 
-use rethread_store::{Entry, Fork, ForkKind, Metadata, NewSession, Session as Stored, SessionId};
-use rethread_transcripts::{Chain, Session, Sidechain, Subagent, Transcript};
-use serde_json::json;
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
 
+use rethread_store::{Entry, Error, Fork, ForkKind, Metadata, NewSession, Session as Stored, SessionId};
+use rethread_transcripts::{Chain, Session, Sidechain, Subagent, Transcript};
+use serde_json::{Value, json};
+
+use super::branches::Branches;
 use crate::context::Context;
 use crate::failure::{Done, Failure, in_one_line};
 use crate::text::count;
@@ -20,6 +26,9 @@ pub(crate) fn import(
     ui: &mut Ui,
 ) -> Result<Done, Failure> {
     let mut sessions = context.native.list()?;
+    // Where a folder was copied there are two of one id; the newer is meant, as everywhere.
+    let mut known = HashSet::new();
+    sessions.retain(|session| known.insert(session.session_id.clone()));
     if !ids.is_empty() {
         sessions.retain(|session| ids.contains(&session.session_id));
     }
@@ -27,11 +36,18 @@ pub(crate) fn import(
     for (number, session) in sessions.iter().enumerate() {
         ui.progress("importing session", number + 1, sessions.len());
         match import_one(session, context) {
-            Ok(true) => {
+            Ok(Some(refused)) => {
                 imported += 1;
                 tell(session, "imported", None, answer, ui)?;
+                if let Some(why) = refused.first() {
+                    done = Done::Partly;
+                    let were = if refused.len() == 1 { "was" } else { "were" };
+                    let (entries, short) =
+                        (count(refused.len(), "entry"), context.short_of(&session.session_id));
+                    ui.warn(&format!("{entries} of session {short} {were} left out: {why}"));
+                }
             }
-            Ok(false) => {
+            Ok(None) => {
                 same += 1;
                 if answer == Answer::Json {
                     tell(session, "unchanged", None, answer, ui)?;
@@ -73,15 +89,16 @@ fn tell(
     }
 }
 
-/// Returns whether there was anything new.
-fn import_one(session: &Session, context: &Context) -> Result<bool, Failure> {
+/// Imports a session. Returns why entries of it were refused; `None` if there was nothing new.
+fn import_one(session: &Session, context: &Context) -> Result<Option<Vec<String>>, Failure> {
     let id: SessionId = session.session_id.parse()?;
-    let mark = json!([session.size, session.updated_at.as_nanosecond().to_string()]);
+    let subagents = Subagent::all_of(&session.path);
+    let mark = mark(session, &subagents);
     let there = pollster::block_on(context.store.load(&id))?;
     if let Some(there) = &there {
         let metadata = pollster::block_on(there.metadata())?;
         if metadata.extra.get(MARK) == Some(&mark) {
-            return Ok(false);
+            return Ok(None);
         }
     }
     let stored = match there {
@@ -92,12 +109,13 @@ fn import_one(session: &Session, context: &Context) -> Result<bool, Failure> {
         }
     };
     let transcript = Transcript::open(&session.path)?;
-    for subagent in Subagent::all_of(&session.path) {
-        import_subagent(&subagent, &stored, context)?;
+    let mut refused = Vec::new();
+    for subagent in &subagents {
+        import_subagent(subagent, &stored, context, &mut refused)?;
     }
     // Old versions wrote what subagents said into the session's own file.
     for sidechain in transcript.sidechains() {
-        import_sidechain(&sidechain, &transcript, &stored, context)?;
+        import_sidechain(&sidechain, &transcript, &stored, context, &mut refused)?;
     }
     let about = session.clone();
     let change = move |metadata: &mut Metadata| {
@@ -109,20 +127,48 @@ fn import_one(session: &Session, context: &Context) -> Result<bool, Failure> {
     };
     // The active branch last, so that it is the active one here too.
     let active = transcript.active();
-    let others = transcript.branches().into_iter().filter(|chain| *chain != active);
-    for chain in others {
-        save(&stored, &transcript, &chain, context, |_| ())?;
+    let mut branches = Branches::of(&stored)?;
+    for chain in transcript.branches().into_iter().filter(|chain| *chain != active) {
+        // What is refused here is refused once more as a part of the whole.
+        let entries = entries(&transcript, &chain, context, &mut Vec::new())?;
+        if !branches.have(&entries) {
+            branches.save(&entries, context, |_| ())?;
+        }
     }
-    save(&stored, &transcript, &active, context, change)?;
-    Ok(true)
+    branches.save(&entries(&transcript, &active, context, &mut refused)?, context, change)?;
+    Ok(Some(refused))
 }
 
-fn import_subagent(subagent: &Subagent, parent: &Stored, context: &Context) -> Result<(), Failure> {
+/// Returns what is different when there is something new: in the transcript, beside it, or with a subagent, who may go on
+/// when the session itself does not.
+fn mark(session: &Session, subagents: &[Subagent]) -> Value {
+    let state = |path: &Path| {
+        let metadata = fs::metadata(path).ok()?;
+        let since = metadata.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Some(json!([metadata.len(), since.as_nanos().to_string()]))
+    };
+    let subagents: Vec<Value> = subagents.iter().map(|it| json!([it.agent_id, state(&it.path)])).collect();
+    json!([
+        session.size,
+        session.updated_at.as_nanosecond().to_string(),
+        session.archived,
+        session.custom_title,
+        subagents
+    ])
+}
+
+fn import_subagent(
+    subagent: &Subagent,
+    parent: &Stored,
+    context: &Context,
+    refused: &mut Vec<String>,
+) -> Result<(), Failure> {
     let id: SessionId = format!("agent-{}", subagent.agent_id).parse()?;
     let kind = subagent.agent_type.clone().unwrap_or_else(|| "subagent".into());
     let child = child(parent, id, kind, subagent.description.clone(), context)?;
     let transcript = Transcript::open(&subagent.path)?;
-    save(&child, &transcript, &transcript.active(), context, |_| ())
+    let entries = entries(&transcript, &transcript.active(), context, refused)?;
+    Branches::of(&child)?.save(&entries, context, |_| ())
 }
 
 fn import_sidechain(
@@ -130,10 +176,12 @@ fn import_sidechain(
     transcript: &Transcript,
     parent: &Stored,
     context: &Context,
+    refused: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let id: SessionId = format!("agent-{}", sidechain.uuid).parse()?;
     let child = child(parent, id, "subagent".into(), None, context)?;
-    save(&child, transcript, &sidechain.chain, context, |_| ())
+    let entries = entries(transcript, &sidechain.chain, context, refused)?;
+    Branches::of(&child)?.save(&entries, context, |_| ())
 }
 
 /// Returns the stored session of a subagent, begun if need be.
@@ -152,22 +200,28 @@ fn child(
     Ok(context.write(parent.fork(fork))?)
 }
 
-/// Makes a stored conversation what a chain is.
-fn save(
-    stored: &Stored,
+/// Returns the entries of a chain as a store takes them, and why it refuses others.
+fn entries(
     transcript: &Transcript,
     chain: &Chain,
     context: &Context,
-    change: impl FnMut(&mut Metadata) + Send + 'static,
-) -> Result<(), Failure> {
+    refused: &mut Vec<String>,
+) -> Result<Vec<Entry>, Failure> {
+    let limit = context.store.backend().capabilities().max_record;
     let mut entries = Vec::with_capacity(chain.len());
     let mut reader = transcript.read(chain);
     while let Some(entry) = reader.next().transpose()? {
-        entries.push(Entry::parse(entry.raw().to_vec())?);
+        let size = entry.raw().len();
+        if size > limit {
+            refused.push(in_one_line(&Error::TooLarge { size, limit }));
+            continue;
+        }
+        // A store takes text only; what is none in an entry is shown as such everywhere.
+        let text = || String::from_utf8_lossy(entry.raw()).into_owned().into_bytes();
+        match Entry::parse(entry.raw().to_vec()).or_else(|_| Entry::parse(text())) {
+            Ok(entry) => entries.push(entry),
+            Err(error) => refused.push(in_one_line(&error)),
+        }
     }
-    context.write(async {
-        let ticket = stored.save(&entries, change).await?;
-        ticket.await.map(drop)
-    })?;
-    Ok(())
+    Ok(entries)
 }

@@ -23,8 +23,9 @@ impl TrashedSession {
     /// Returns everything in a trash, the newest first.
     pub(crate) fn all(trash: &Path) -> Vec<Self> {
         let of = |trashed: Trashed| {
-            let transcript = Transcript::open(ClaudeFolder::trashed_transcript(trash, &trashed.session_id));
-            let first = transcript.and_then(|it| it.messages(&it.active().first(1)));
+            let transcript = Transcript::open(&trashed.transcript);
+            // Its first entry may be something that the program put in.
+            let first = transcript.and_then(|it| it.messages(&it.active().messages().first(1)));
             let first_prompt = first.ok().and_then(|it| it.first().map(|said| one_line(&said.text(), TITLE)));
             Self { trashed, first_prompt }
         };

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::{From, Happening, News};
@@ -76,6 +76,14 @@ impl Files {
         folders
     }
 
+    /// Returns whether all that happens to the files happens in those folders, and not elsewhere, where a link leads.
+    pub(super) fn are_all_in_folders(&self) -> bool {
+        match &self.which {
+            Which::Beneath(_) => true,
+            Which::Only(path) => !path.is_symlink(),
+        }
+    }
+
     /// Takes note of what is there, and delivers it if that is wanted.
     pub(super) fn begin(&mut self, from: From, take: &mut impl FnMut(News<'_>)) {
         for path in self.transcripts() {
@@ -142,7 +150,7 @@ impl Files {
     }
 
     fn advance(&mut self, path: &Path, tell: &mut impl FnMut(Happening<'_>, bool)) -> io::Result<()> {
-        let file = File::open(path)?;
+        let file = open(path)?;
         let mut room = CHUNK;
         loop {
             let state = State::of(&file.metadata()?);
@@ -176,7 +184,7 @@ impl Files {
 impl Delivered {
     /// Takes note of a file as if it had been delivered up to a place; up to its last whole line if none is given.
     fn at(path: &Path, start: Option<u64>) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let file = open(path)?;
         let state = State::of(&file.metadata()?);
         let offset = match start {
             Some(offset) => offset.min(state.size),
@@ -268,6 +276,12 @@ fn each_entry_in<'a>(at: u64, line: &'a [u8], mut give: impl FnMut(Line<'a>)) {
         let entry = Line::of(raw, span(at + range.start as u64, raw));
         entry.into_iter().for_each(&mut give);
     }
+}
+
+/// Opens a file for reading. A pipe of that name would keep us waiting, and cannot be read from the middle anyway.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    File::options().read(true).custom_flags(flags).open(path)
 }
 
 fn fingerprint_at(file: &File, place: u64) -> io::Result<Vec<u8>> {

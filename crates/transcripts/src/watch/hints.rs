@@ -36,6 +36,7 @@ pub(super) enum Hints {
 #[derive(Debug)]
 pub(super) struct Notices {
     inotify: OwnedFd,
+    /// By the number of their watch, which is that of a folder, whatever that is called.
     folders: HashMap<i32, PathBuf>,
     watched: HashMap<PathBuf, i32>,
     /// Not all folders could be watched, so that they are looked at too.
@@ -60,12 +61,13 @@ impl Hints {
         })
     }
 
-    /// Watches folders that are not watched yet; returns whether there were any.
-    pub(super) fn watch(&mut self, folders: Vec<PathBuf>) -> bool {
+    /// Watches folders that are not watched yet; returns whether there were any. `is_all` says whether all that happens
+    /// happens in them.
+    pub(super) fn watch(&mut self, folders: Vec<PathBuf>, is_all: bool) -> bool {
         let Hints::Notices(notices) = self else { return false };
         let before = notices.watched.len();
         let unwatched = folders.into_iter().filter(|folder| !notices.add(folder)).count();
-        notices.is_partial = unwatched > 0;
+        notices.is_partial = unwatched > 0 || !is_all;
         notices.watched.len() > before
     }
 
@@ -100,6 +102,7 @@ impl Notices {
             | WatchFlags::MOVED_FROM
             | WatchFlags::MOVED_TO
             | WatchFlags::DELETE_SELF
+            | WatchFlags::MOVE_SELF
             | WatchFlags::ONLYDIR;
         match inotify::add_watch(&self.inotify, folder, flags) {
             Ok(number) => {
@@ -117,16 +120,24 @@ impl Notices {
         let mut buffer = [MaybeUninit::uninit(); 8192];
         let mut reader = Reader::new(&self.inotify, &mut buffer);
         let (mut paths, mut everything): (Vec<PathBuf>, bool) = (Vec::new(), false);
-        let mut gone = Vec::new();
+        let (mut gone, mut moved) = (Vec::new(), Vec::new());
         // It ends with an error when there are no more.
         while let Ok(notice) = reader.next() {
             let flags = notice.events();
             if flags.contains(ReadFlags::IGNORED) {
                 gone.push(notice.wd());
             }
+            if flags.contains(ReadFlags::MOVE_SELF) {
+                moved.extend(self.folders.get(&notice.wd()).cloned());
+            }
             // Lost notices, and folders that come or go, mean that everything is looked at.
-            everything |=
-                flags.intersects(ReadFlags::QUEUE_OVERFLOW | ReadFlags::ISDIR | ReadFlags::DELETE_SELF);
+            everything |= flags.intersects(
+                ReadFlags::QUEUE_OVERFLOW
+                    | ReadFlags::ISDIR
+                    | ReadFlags::DELETE_SELF
+                    | ReadFlags::MOVE_SELF
+                    | ReadFlags::IGNORED,
+            );
             if let (Some(folder), Some(name)) = (self.folders.get(&notice.wd()), notice.file_name()) {
                 let name = std::ffi::OsStr::new(name.to_str().unwrap_or_default());
                 let path = folder.join(name);
@@ -138,15 +149,35 @@ impl Notices {
                 break;
             }
         }
-        for number in gone {
-            if let Some(folder) = self.folders.remove(&number) {
-                self.watched.remove(&folder);
-            }
-        }
+        gone.into_iter().for_each(|number| self.forget(number));
+        moved.iter().for_each(|folder| self.forget_beneath(folder));
         match (everything, paths.is_empty()) {
             (true, _) => Some(Hint::Everything),
             (false, false) => Some(Hint::Files(paths)),
             (false, true) => None,
+        }
+    }
+}
+
+impl Notices {
+    /// Forgets a watch that is over.
+    fn forget(&mut self, number: i32) {
+        // Another folder may have that name by now, and a watch of its own.
+        if let Some(folder) = self.folders.remove(&number)
+            && self.watched.get(&folder) == Some(&number)
+        {
+            self.watched.remove(&folder);
+        }
+    }
+
+    /// Ends the watches of a folder that is called something else by now, and of all in it: what is there under the old
+    /// names, if anything, is to be watched anew.
+    fn forget_beneath(&mut self, moved: &Path) {
+        let beneath = self.watched.iter().filter(|(folder, _)| folder.starts_with(moved));
+        for number in beneath.map(|(_, number)| *number).collect::<Vec<_>>() {
+            // It can only fail when it is over already.
+            let _ = inotify::remove_watch(&self.inotify, number);
+            self.forget(number);
         }
     }
 }

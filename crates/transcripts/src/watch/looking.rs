@@ -26,7 +26,7 @@ impl Hints {
         Ok(Self(if let Means::Looking { every } = means { every } else { USUALLY }))
     }
 
-    pub(super) fn watch(&mut self, _: Vec<PathBuf>) -> bool {
+    pub(super) fn watch(&mut self, _: Vec<PathBuf>, _: bool) -> bool {
         false
     }
 
