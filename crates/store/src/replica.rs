@@ -103,9 +103,7 @@ impl Copy<'_> {
             if let Some(damage) = chunk.damage.iter().find(|damage| !damage.lost.is_empty()) {
                 return Err(Error::Damaged { what: log.to_string(), reason: damage.to_string() });
             }
-            let whole =
-                chunk.lines.iter().rposition(|line| line.stamp().left == 0).map_or(0, |last| last + 1);
-            let lines: Vec<Line> = chunk.lines[..whole].iter().map(|line| self.redacted(line)).collect();
+            let lines: Vec<Line> = chunk.lines.iter().map(|line| self.redacted(line)).collect();
             if lines.is_empty() {
                 return Ok(());
             }
