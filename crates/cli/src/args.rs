@@ -551,6 +551,16 @@ pub(crate) struct Root {
 }
 
 impl Verb {
+    /// Returns the other store that a command names.
+    pub(crate) fn other(&self) -> Option<&str> {
+        match self {
+            Verb::Copy(Copy { to, .. }) | Verb::Sync(Sync { to, .. }) => Some(to),
+            Verb::Handoff(Handoff { to, .. }) => to.as_deref(),
+            Verb::Take(Take { from, .. }) => from.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Returns the store that a command names itself.
     pub(crate) fn from(&self) -> Option<&str> {
         match self {

@@ -61,10 +61,20 @@ impl Context {
     /// Opens a store that several machines use; `None` if that is this one.
     pub(crate) fn shared_store(&self, url: Option<&str>) -> Result<Option<Store>, Failure> {
         let Some(url) = url else { return Ok(None) };
-        match Place::find(Some(url.to_owned()), self.key_file.as_deref())?.is_same(&self.place) {
+        let place = Place::find(Some(url.to_owned()), self.key_file.as_deref())?;
+        if place.is_encrypted_otherwise(&self.place) {
+            let hint = "a store is encrypted as a whole or not at all: name another one";
+            return Err(Failure::wrongly("both stores are in one place, and one is encrypted", hint));
+        }
+        match place.is_same(&self.place) {
             true => Ok(None),
             false => self.other_store(url).map(Some),
         }
+    }
+
+    /// Returns what names this store on a command line.
+    pub(crate) fn store_option(&self) -> String {
+        self.place.option()
     }
 
     /// Returns whether secrets are left out of what is stored.
@@ -214,6 +224,9 @@ impl Context {
             }
             Error::BadImport { .. } => {
                 format!("{} writes a file to import", self.command("export ID -o FILE"))
+            }
+            Error::Key(_) => {
+                "`--key-file FILE` names the key of a store whose URL begins with encrypted+, and only of such".into()
             }
             Error::Contended(_) => "type it again".into(),
             _ => return None,

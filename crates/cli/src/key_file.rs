@@ -8,11 +8,17 @@ use std::path::{Path, PathBuf};
 use rethread_encrypted::MasterKey;
 
 use crate::failure::{Failure, without_number};
+use crate::native::quoted;
 
 /// What a store's URL begins with if it is encrypted.
 const PREFIX: &str = "encrypted+";
 /// No key is longer.
 const LONGEST: u64 = 4096;
+
+/// Returns whether a URL says that its store is encrypted.
+pub(crate) fn is_encrypted(url: &str) -> bool {
+    url.starts_with(PREFIX)
+}
 
 /// Returns a URL without what says that its store is encrypted, and the file with its key if it says so.
 pub(crate) fn of_url(url: &str, typed: Option<&Path>) -> Result<(String, Option<PathBuf>), Failure> {
@@ -35,7 +41,7 @@ pub(crate) fn read(path: &Path) -> Result<MasterKey, Failure> {
     let file = File::open(path).map_err(failed)?;
     if file.metadata().map_err(failed)?.mode() & 0o077 != 0 {
         let message = format!("others can read the key in {}", path.display());
-        return Err(Failure::wrongly(message, format!("`chmod 600 {}` keeps it to you", path.display())));
+        return Err(Failure::wrongly(message, format!("`chmod 600 {}` keeps it to you", quoted(path))));
     }
     let mut text = String::new();
     file.take(LONGEST).read_to_string(&mut text).map_err(failed)?;
@@ -50,9 +56,9 @@ pub(crate) fn make(path: &Path) -> Result<(), Failure> {
     let key = MasterKey::generate()?;
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let written = made.and_then(|mut file| {
-        file.write_all(format!("{}\n", *key.to_text()).as_bytes())?;
-        // What is encrypted with it is worth nothing without it.
-        file.sync_all()
+        let written = file.write_all(format!("{}\n", *key.to_text()).as_bytes());
+        // What is encrypted with it is worth nothing without it. Half a key is none, and must not be in the way.
+        written.and_then(|()| file.sync_all()).inspect_err(|_| drop(std::fs::remove_file(path)))
     });
     written.map_err(|error| {
         let message = format!("cannot make {}: {}", path.display(), without_number(&error.to_string()));

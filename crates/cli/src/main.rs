@@ -76,6 +76,11 @@ fn run(args: Args, ui: &mut Ui) -> Result<Done, Failure> {
     let redact = args.redact || std::env::var_os("RETHREAD_REDACT").is_some_and(|set| set == "1");
     let store = verb.from().map(str::to_owned).or(args.store);
     let place = Place::find(store, args.key_file.as_deref())?;
+    let is_encrypted = place.is_encrypted() || verb.other().is_some_and(key_file::is_encrypted);
+    if args.key_file.is_some() && !is_encrypted {
+        let hint = "`--store encrypted+URL` names one that is; without --key-file it is used as it is";
+        return Err(Failure::wrongly("a key was given, and no store is encrypted", hint));
+    }
     let context = Context::open(place, args.key_file, Native::find(args.claude_dir), redact)?;
     let done = dispatch(verb, &context, ui);
     context.finish(done, ui)

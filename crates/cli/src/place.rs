@@ -91,6 +91,21 @@ impl Place {
         }
     }
 
+    /// Returns whether it is encrypted.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.key_file.is_some()
+    }
+
+    /// Returns whether the two are one place, and only one of them is encrypted.
+    pub(crate) fn is_encrypted_otherwise(&self, other: &Self) -> bool {
+        self.is_same(other) && self.key_file.is_some() != other.key_file.is_some()
+    }
+
+    /// Returns what names this store on a command line.
+    pub(crate) fn option(&self) -> String {
+        self.typed.as_ref().map(|url| format!("--store {}", quoted(url))).unwrap_or_default()
+    }
+
     /// Returns a command to type for this store, in backquotes.
     pub(crate) fn command(&self, rest: &str) -> String {
         let key =
@@ -163,7 +178,7 @@ fn is_scheme(text: &str) -> bool {
 }
 
 fn unknown(url: &str) -> Failure {
-    let known = "file:PATH, memory:, off:, postgres://USER@HOST/DATABASE, sqlite:FILE";
+    let known = "encrypted+URL, file:PATH, memory:, off:, postgres://USER@HOST/DATABASE, sqlite:FILE";
     Failure::wrongly(
         format!("unknown store {:?}", without_password(url)),
         format!("a store is a path or one of {known}"),
@@ -204,7 +219,7 @@ fn refuse_claudes_own(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/:._-+~@%,=".contains(&byte);
     if text.bytes().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

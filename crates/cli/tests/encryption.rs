@@ -34,7 +34,7 @@ fn an_encrypted_store_of_every_kind_works_like_any_other() {
         assert_eq!(home.answer(&["--store", &open, "show", "talk", "--json"]).lines().count(), 2, "{store}");
         // And without its key it is nothing.
         let plainly = home.run(&["--store", &store["encrypted+".len()..], "list"]);
-        assert!(plainly.code == 1 && plainly.err.contains("it is encrypted"), "{store}: {plainly:?}");
+        assert!(plainly.code == 1 && plainly.err.contains("the store is encrypted"), "{store}: {plainly:?}");
     }
 }
 
@@ -50,6 +50,7 @@ fn whoever_has_no_key_or_shows_it_to_others_is_told() {
     told(&["--store", "encrypted+./s", "--key-file", "none", "list"], "cannot read none");
     assert_eq!(home.run(&["key", "master.key"]).code, 0);
     told(&["key", "master.key"], "never written over");
+    told(&["--store", "./s", "--key-file", "master.key", "list"], "no store is encrypted");
     let key = home.path().join("master.key");
     assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();

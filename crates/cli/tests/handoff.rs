@@ -174,12 +174,19 @@ fn what_went_on_in_two_places_is_never_written_over() {
     other.says(2);
     let (ours, theirs) = (fs::read(one.transcript()).unwrap(), fs::read(other.transcript()).unwrap());
     assert_eq!(hand_over(&one).code, 0);
-    let said = hand_over(&other);
-    assert!(said.code == 1 && said.err.contains("went on differently in the other store"), "{said:?}");
-    // What was not handed over is not in the way of anybody else's.
-    let said = other.take(&shared);
-    assert_eq!(said.code, 1, "{said:?}");
+    let stored = |machine: &Machine| machine.home.answer(&["show", &format!("stored:{ID}"), "--json"]);
+    let before = stored(&other);
+    // Neither is possible, and trying the one does not make the other possible.
+    for _ in 0..2 {
+        let said = hand_over(&other);
+        assert!(said.code == 1 && said.err.contains("since it was last here"), "{said:?}");
+        let said = other.take(&shared);
+        assert!(said.code == 1 && said.err.contains("went on both here and there"), "{said:?}");
+    }
+    assert_eq!(stored(&other), before);
     assert_eq!((fs::read(one.transcript()).unwrap(), fs::read(other.transcript()).unwrap()), (ours, theirs));
+    let third = Machine::plain(folder.path(), "third");
+    assert_eq!((third.take(&shared).code, third.shown()), (0, 2));
     // What is only here is not lost to what was handed over before.
     one.says(3);
     let ours = fs::read(one.transcript()).unwrap();
@@ -208,5 +215,74 @@ fn whoever_hands_over_or_takes_is_told_what_is_missing() {
     fs::remove_dir_all(&one.project).unwrap();
     told(&other, &["take", ID, "--from", &shared], "which is not on this machine");
     told(&other, &["take", ID, "--from", &shared, "--cwd", "nowhere"], "nowhere is no folder");
+    told(&one, &["handoff", ID], "on this machine only");
     assert!(!other.claude.try_exists().unwrap(), "nothing was written");
+}
+
+#[test]
+fn what_is_refused_leaves_both_stores_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let shared = folder.path().join("shared").to_str().unwrap().to_owned();
+    let (one, other) = (Machine::plain(folder.path(), "one"), Machine::plain(folder.path(), "other"));
+    one.says(0);
+    assert_eq!(one.home.run(&["handoff", ID, "--to", &shared]).code, 0);
+    assert_eq!(other.take(&shared).code, 0);
+    // Recorded here, and never handed over.
+    let file = one.project.join("a.txt");
+    fs::write(&file, "a").unwrap();
+    let file = file.to_str().unwrap();
+    assert_eq!(one.home.run(&["checkpoint", ID, "--message", "m", file]).code, 0);
+    other.says(1);
+    assert_eq!(other.home.run(&["handoff", ID, "--to", &shared]).code, 0);
+    let stored = one.home.answer(&["show", &format!("stored:{ID}"), "--json"]);
+    let said = one.take(&shared);
+    assert!(said.code == 1 && said.err.contains("went on differently"), "{said:?}");
+    assert_eq!(one.home.answer(&["show", &format!("stored:{ID}"), "--json"]), stored);
+    assert_eq!(one.home.run(&["handoff", ID, "--to", &shared]).code, 1);
+    // Nobody else notices.
+    let third = Machine::plain(folder.path(), "third");
+    assert_eq!((third.take(&shared).code, third.shown()), (0, 2));
+}
+
+#[test]
+fn a_small_file_that_was_rewritten_there_is_rewritten_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let shared = folder.path().join("shared").to_str().unwrap().to_owned();
+    let (one, other) = (Machine::plain(folder.path(), "one"), Machine::plain(folder.path(), "other"));
+    let title = |machine: &Machine| machine.transcript().with_extension("").join("custom-title.json");
+    one.says(0);
+    fs::create_dir_all(title(&one).parent().unwrap()).unwrap();
+    fs::write(title(&one), "old").unwrap();
+    assert_eq!(one.home.run(&["handoff", ID, "--to", &shared]).code, 0);
+    assert_eq!(other.take(&shared).code, 0);
+    fs::write(title(&other), "new").unwrap();
+    assert_eq!(other.home.run(&["handoff", ID, "--to", &shared]).code, 0);
+    let said = one.take(&shared);
+    assert_eq!((said.code, fs::read(title(&one)).unwrap()), (0, b"new".to_vec()), "{said:?}");
+    // Rewritten on both sides, it is nobody's to choose.
+    fs::write(title(&one), "ours").unwrap();
+    fs::write(title(&other), "theirs").unwrap();
+    assert_eq!(other.take(&shared).code, 1);
+    assert_eq!(one.home.run(&["handoff", ID, "--to", &shared]).code, 0);
+    assert_eq!(other.take(&shared).code, 1);
+    assert_eq!(fs::read(title(&other)).unwrap(), b"theirs");
+}
+
+#[test]
+fn a_session_that_is_taken_to_another_folder_works_there_and_so_do_its_forks() {
+    let folder = tempfile::tempdir().unwrap();
+    let shared = folder.path().join("shared").to_str().unwrap().to_owned();
+    let (one, other) = (Machine::plain(folder.path(), "one"), Machine::plain(folder.path(), "other"));
+    one.says(0);
+    assert_eq!(one.home.run(&["handoff", ID, "--to", &shared]).code, 0);
+    assert_eq!(other.take(&shared).code, 0);
+    let elsewhere = folder.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let words = ["take", ID, "--from", &shared, "--cwd", elsewhere.to_str().unwrap()];
+    assert_eq!(other.home.run(&words).code, 0);
+    other.home.run(&["fork", ID]);
+    let listed = other.home.answer(&["list", "--native", "--json"]);
+    let cwd = |line: &str| serde_json::from_str::<Value>(line).unwrap()["cwd"].clone();
+    let elsewhere = json!(elsewhere.canonicalize().unwrap());
+    assert_eq!(listed.lines().map(cwd).collect::<Vec<_>>(), [elsewhere.clone(), elsewhere]);
 }

@@ -153,6 +153,10 @@ pub enum Error {
         reason: String,
     },
 
+    /// What is stored is encrypted, or is not, and the key does not fit.
+    #[error("{0}")]
+    Key(&'static str),
+
     /// Content does not match the id it was stored under.
     #[error("content is not that of blob {0}")]
     WrongBlob(BlobId),

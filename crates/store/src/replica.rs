@@ -22,6 +22,10 @@ const PIECE: u64 = 1 << 20;
 /// How much of a content is held in memory.
 const IN_MEMORY: usize = 8 << 20;
 
+/// In which order logs are copied: the conversation first, for a log without one is no session, and might be cleared
+/// away.
+const LOGS: [LogName; 3] = [LogName::Messages, LogName::Checkpoints, LogName::Transcript];
+
 /// What was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replicated {
@@ -58,9 +62,14 @@ impl Store {
                 _ => break,
             }
         }
+        // All are compared before any is added to: what is refused leaves both as they are.
+        let mut copies = Vec::new();
         for session in lineage.iter().rev() {
             let copy = Copy { from: self, to, session };
-            copy.bring_up_to_date(&mut done, progress).await?;
+            copies.push((copy.common_of_each().await?, copy));
+        }
+        for (common, copy) in copies {
+            copy.bring_up_to_date(common, &mut done, progress).await?;
         }
         Ok(done)
     }
@@ -74,15 +83,24 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
+    /// Returns up to where each log is the same in both.
+    async fn common_of_each(&self) -> Result<[Position; LOGS.len()]> {
+        let mut common = [0; LOGS.len()];
+        for (name, common) in LOGS.into_iter().zip(&mut common) {
+            *common = self.common(&LogKey::new(self.session.clone(), name)).await?;
+        }
+        Ok(common)
+    }
+
     async fn bring_up_to_date(
         &self,
+        common: [Position; LOGS.len()],
         done: &mut Replicated,
         progress: &mut (dyn FnMut(Replicated) + Send),
     ) -> Result<()> {
         let before = *done;
-        // The conversation first: a log without one is no session, and might be cleared away.
-        for name in [LogName::Messages, LogName::Checkpoints, LogName::Transcript] {
-            self.log(&LogKey::new(self.session.clone(), name), done, progress).await?;
+        for (name, common) in LOGS.into_iter().zip(common) {
+            self.log(&LogKey::new(self.session.clone(), name), common, done, progress).await?;
         }
         if *done != before {
             done.sessions += 1;
@@ -94,10 +112,10 @@ impl Copy<'_> {
     async fn log(
         &self,
         log: &LogKey,
+        mut next: Position,
         done: &mut Replicated,
         progress: &mut (dyn FnMut(Replicated) + Send),
     ) -> Result<()> {
-        let mut next = self.common(log).await?;
         loop {
             let chunk = self.from.inner.backend.read(log, From::Position(next), BATCH).await?;
             if let Some(damage) = chunk.damage.iter().find(|damage| !damage.lost.is_empty()) {

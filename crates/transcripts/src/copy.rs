@@ -166,8 +166,12 @@ fn copy_chain(
         copied.extend(entry.text("uuid"));
         lines.extend(Rewrite { session: to, parent, forked_from: Some(from) }.of(entry.raw()));
     }
+    let mut moved = None;
     each_entry(transcript.file(), transcript.length(), |_, raw| {
         let kind = Envelope::of(raw);
+        if kind.as_ref().is_some_and(|envelope| envelope.kind() == "relocated") {
+            moved = Some(raw.to_vec());
+        }
         if kind.is_some_and(|envelope| envelope.kind().starts_with("file-history-")) {
             let text = lossy(raw);
             let object = Object::of(&text);
@@ -180,6 +184,8 @@ fn copy_chain(
         }
     })
     .map_err(Error::io("read", transcript.path()))?;
+    // It works where its origin did last.
+    lines.extend(moved.and_then(|moved| Rewrite { session: to, ..Rewrite::default() }.of(&moved)));
     Ok(last)
 }
 

@@ -88,20 +88,41 @@ impl Folder {
 
     /// Puts a file in this folder, whole or not at all, in the place of one that is there.
     pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        self.replace_with(name, &mut &*bytes)
+        self.write(name, &mut &*bytes, RenameFlags::empty(), &|| Ok(()))
     }
 
-    /// Does the same with what a reader gives.
-    pub(crate) fn replace_with(&self, name: &str, content: &mut dyn io::Read) -> Result<()> {
-        self.write(name, content, RenameFlags::empty())
+    /// Does the same with what a reader gives, if nothing speaks against it once all of it is written beside its place.
+    pub(crate) fn replace_with(
+        &self,
+        name: &str,
+        content: &mut dyn io::Read,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
+        self.write(name, content, RenameFlags::empty(), check)
     }
 
     /// Puts a file in this folder, whole or not at all, if there is none of that name.
     pub(crate) fn add(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        self.write(name, &mut &*bytes, RenameFlags::NOREPLACE)
+        self.add_with(name, &mut &*bytes, &|| Ok(()))
     }
 
-    fn write(&self, name: &str, content: &mut dyn io::Read, flags: RenameFlags) -> Result<()> {
+    /// Does the same with what a reader gives, if nothing speaks against it.
+    pub(crate) fn add_with(
+        &self,
+        name: &str,
+        content: &mut dyn io::Read,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
+        self.write(name, content, RenameFlags::NOREPLACE, check)
+    }
+
+    fn write(
+        &self,
+        name: &str,
+        content: &mut dyn io::Read,
+        flags: RenameFlags,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
         let path = self.path.join(name);
         let fail = |error: io::Error| Error::io("write", &path)(error);
         let aside = format!(".{name}.{}", uuid::Uuid::new_v4().simple());
@@ -109,12 +130,15 @@ impl Folder {
         let create = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(&self.handle, &aside, create, Mode::RUSR | Mode::WUSR);
         let mut file = File::from(opened.map_err(|errno| fail(errno.into()))?);
-        let written = io::copy(content, &mut file)
-            .and_then(|_| Ok(rustix::fs::renameat_with(&self.handle, &aside, &self.handle, name, flags)?));
-        written.map_err(|error| {
+        let rename = || -> io::Result<()> {
+            rustix::fs::renameat_with(&self.handle, &aside, &self.handle, name, flags)?;
+            Ok(rustix::fs::fsync(&self.handle)?)
+        };
+        // Its content before its name: a power cut must not leave an empty file in the place of one that was not.
+        let written = io::copy(content, &mut file).and_then(|_| file.sync_all()).map_err(fail);
+        written.and_then(|()| check()).and_then(|()| rename().map_err(fail)).inspect_err(|_| {
             // It is of no use to anybody; the failure is told in any case.
             let _ = rustix::fs::unlinkat(&self.handle, &aside, AtFlags::empty());
-            fail(error)
         })
     }
 

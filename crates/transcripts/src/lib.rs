@@ -49,7 +49,7 @@ mod tree;
 mod walk;
 mod watch;
 
-pub use belongings::Incoming;
+pub use belongings::{Belongings, Incoming, Reception};
 pub use chain::Chain;
 pub use change::Shelf;
 pub use checkpoint::{FileDifference, KeptFile, NativeCheckpoint};

@@ -1,7 +1,8 @@
 //! Contents, sealed piece by piece, so that part of one can be read without the rest.
 //!
-//! The key of a content follows from its hash, so the same content is sealed in the same way by whoever puts it, and
-//! pieces are numbered. The last one says that it is: what was cut off is noticed.
+//! Each is sealed with a key of its own, that follows from its hash and from a salt, which stands before it: whatever is
+//! put under a hash, and be it wrongly, no two are ever sealed with the same key. Pieces are numbered, and the last one
+//! says that it is: what was cut off is noticed.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -9,14 +10,23 @@ use std::ops::Range;
 use rethread_store::{BlobId, Result};
 use sha2::{Digest as _, Sha256};
 
-use crate::seal::{Secret, TAG};
+use crate::seal::{Secret, TAG, fill};
 
+/// How long a salt is.
+pub(crate) const SALT: u64 = 32;
 const PIECE: u64 = 64 << 10;
 const SEALED_PIECE: u64 = PIECE + TAG as u64;
 
-/// Returns the key of a content.
-pub(crate) fn key_of(contents: &Secret, blob: &BlobId) -> Secret {
-    contents.derived(&[b"content", blob.as_hash()])
+type Salt = [u8; SALT as usize];
+
+fn salt() -> Result<Salt> {
+    let mut salt = [0; SALT as usize];
+    fill(&mut salt)?;
+    Ok(salt)
+}
+
+fn key_of(contents: &Secret, blob: &BlobId, salt: &[u8]) -> Secret {
+    contents.derived(&[b"content", blob.as_hash(), salt])
 }
 
 fn number(at: u64, is_last: bool) -> [u8; 12] {
@@ -27,10 +37,13 @@ fn number(at: u64, is_last: bool) -> [u8; 12] {
 }
 
 /// Seals content that is in memory.
-pub(crate) fn seal(content: &[u8], key: &Secret) -> Result<Vec<u8>> {
+pub(crate) fn seal(content: &[u8], contents: &Secret, blob: &BlobId) -> Result<Vec<u8>> {
+    let salt = salt()?;
+    let key = key_of(contents, blob, &salt);
     let pieces = content.chunks(PIECE as usize);
     let count = pieces.len().max(1);
-    let mut sealed = Vec::with_capacity(content.len() + count * TAG);
+    let mut sealed = Vec::with_capacity(salt.len() + content.len() + count * TAG);
+    sealed.extend_from_slice(&salt);
     for (at, piece) in pieces.chain(content.is_empty().then_some(&[][..])).enumerate() {
         let mut piece = piece.to_vec();
         key.seal_numbered(&mut piece, number(at as u64, at + 1 == count))?;
@@ -51,9 +64,21 @@ pub(crate) struct Sealing<'a> {
 }
 
 impl<'a> Sealing<'a> {
-    pub(crate) fn new(content: &'a mut (dyn Read + Send), key: Secret) -> io::Result<Self> {
-        let ahead = Some(piece_of(content)?);
-        Ok(Self { content, key, hasher: Sha256::new(), ahead, at: 0, current: io::Cursor::default() })
+    pub(crate) fn new(
+        content: &'a mut (dyn Read + Send),
+        contents: &Secret,
+        blob: &BlobId,
+    ) -> io::Result<Self> {
+        let salt = salt().map_err(io::Error::other)?;
+        let (key, ahead) = (key_of(contents, blob, &salt), Some(piece_of(content)?));
+        Ok(Self {
+            content,
+            key,
+            hasher: Sha256::new(),
+            ahead,
+            at: 0,
+            current: io::Cursor::new(salt.to_vec()),
+        })
     }
 
     /// Returns the name of what was read.
@@ -88,12 +113,17 @@ fn piece_of(content: &mut (dyn Read + Send)) -> io::Result<Vec<u8>> {
 
 /// Returns which part of what is sealed holds a part of the content, and one byte more: if there is one, it goes on.
 pub(crate) fn sealed_range(range: &Range<u64>) -> Range<u64> {
-    let end = range.end.div_ceil(PIECE).saturating_mul(SEALED_PIECE).saturating_add(1);
-    (range.start / PIECE).saturating_mul(SEALED_PIECE)..end
+    let place = |piece: u64| piece.saturating_mul(SEALED_PIECE).saturating_add(SALT);
+    place(range.start / PIECE)..place(range.end.div_ceil(PIECE)).saturating_add(1)
 }
 
 /// Opens what was read of that, and cuts it to what was asked for; `None` if it is not as it was sealed.
-pub(crate) fn open(sealed: &[u8], range: &Range<u64>, key: &Secret) -> Option<Vec<u8>> {
+pub(crate) fn open(
+    sealed: &[u8],
+    range: &Range<u64>,
+    (contents, blob, salt): (&Secret, &BlobId, &[u8]),
+) -> Option<Vec<u8>> {
+    let key = key_of(contents, blob, salt);
     let asked = sealed_range(range);
     let first = range.start / PIECE;
     let goes_on = sealed.len() as u64 >= asked.end.saturating_sub(asked.start);
@@ -123,41 +153,41 @@ mod tests {
         let contents = Secret::random().unwrap();
         for length in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE] {
             let content: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
-            let key = key_of(&contents, &BlobId::of(&content));
-            let sealed = seal(&content, &key).unwrap();
-            let mut streamed = Vec::new();
-            Sealing::new(&mut &content[..], key_of(&contents, &BlobId::of(&content)))
-                .unwrap()
-                .read_to_end(&mut streamed)
-                .unwrap();
-            assert_eq!(streamed, sealed, "{length}: in pieces or at once");
+            let blob = BlobId::of(&content);
+            let at_once = seal(&content, &contents, &blob).unwrap();
+            let (mut streamed, mut source) = (Vec::new(), &content[..]);
+            Sealing::new(&mut source, &contents, &blob).unwrap().read_to_end(&mut streamed).unwrap();
+            assert_ne!(streamed, at_once, "{length}: never twice with one key");
             let read = |range: Range<u64>, sealed: &[u8]| {
                 let asked = sealed_range(&range);
                 let end = (sealed.len() as u64).min(asked.end);
-                open(&sealed[asked.start.min(end) as usize..end as usize], &range, &key)
+                let part = &sealed[asked.start.min(end) as usize..end as usize];
+                open(part, &range, (&contents, &blob, &sealed[..SALT as usize]))
             };
-            for start in [0, 1, PIECE - 1, PIECE, 2 * PIECE + 5, length, length + 9] {
-                for end in [start, start + 1, start + PIECE, u64::MAX] {
-                    let cut = |at: u64| at.min(length) as usize;
-                    let expected = &content[cut(start)..cut(end)];
-                    assert_eq!(
-                        read(start..end, &sealed).as_deref(),
-                        Some(expected),
-                        "{length}: {start}..{end}"
-                    );
+            for sealed in [at_once, streamed] {
+                for start in [0, 1, PIECE - 1, PIECE, 2 * PIECE + 5, length, length + 9] {
+                    for end in [start + 1, start + PIECE, u64::MAX] {
+                        let cut = |at: u64| at.min(length) as usize;
+                        let expected = &content[cut(start)..cut(end)];
+                        let found = read(start..end, &sealed);
+                        assert_eq!(found.as_deref(), Some(expected), "{length}: {start}..{end}");
+                    }
+                }
+                for cut in [1, TAG] {
+                    let cut = &sealed[..sealed.len() - cut];
+                    let is_salt = cut.len() == SALT as usize;
+                    assert!(is_salt || read(0..u64::MAX, cut).is_none(), "{length}: cut short");
+                }
+                if length > PIECE {
+                    let cut = &sealed[..(SALT + SEALED_PIECE) as usize];
+                    assert!(read(0..u64::MAX, cut).is_none(), "{length}: cut between pieces");
+                }
+                for at in [0, SALT as usize] {
+                    let mut flipped = sealed.clone();
+                    flipped[at] ^= 1;
+                    assert!(read(0..u64::MAX, &flipped).is_none(), "{length}: flipped at {at}");
                 }
             }
-            for cut in [1, TAG, sealed.len()] {
-                let cut = &sealed[..sealed.len() - cut];
-                assert!(cut.is_empty() || read(0..u64::MAX, cut).is_none(), "{length}: cut short");
-            }
-            if length > PIECE {
-                let cut = &sealed[..SEALED_PIECE as usize];
-                assert!(read(0..u64::MAX, cut).is_none(), "{length}: cut between pieces");
-            }
-            let mut flipped = sealed.clone();
-            flipped[0] ^= 1;
-            assert!(read(0..u64::MAX, &flipped).is_none(), "{length}: flipped");
         }
     }
 }

@@ -53,8 +53,9 @@ impl<B: Backend> EncryptedBackend<B> {
         }
     }
 
-    /// Erases a session's key, and with it the session: whatever copies there are of its log, nobody can read them any
-    /// more. What is remembered of it goes too; contents go when nothing refers to them. Returns whether there was one.
+    /// Erases a session's key, and with it the session: wherever there are copies of its log alone, nobody can read them
+    /// any more. Forks keep it readable for whoever reads those. What is remembered of it goes too; contents go when
+    /// nothing refers to them. Returns whether there was one.
     pub async fn erase(&self, session: &SessionId) -> Result<bool> {
         let erased = self.keys.erase(&self.inner, session).await?;
         for name in ["metadata", "listed"] {
@@ -66,25 +67,21 @@ impl<B: Backend> EncryptedBackend<B> {
     fn opened(&self, key: &Key, document: Document) -> Result<Document> {
         let opened = text_of(&document.bytes).and_then(|sealed| decode(sealed.trim_ascii_end()));
         let opened = opened.and_then(|sealed| self.documents.open(sealed, key.to_string().as_bytes()));
-        let bytes = opened.ok_or_else(|| {
-            let reason = match text_of(&document.bytes) {
-                Some(_) => "it was encrypted with another key",
-                None => "it is not encrypted, and a key was given",
-            };
-            Error::Damaged { what: format!("document {key} of the store"), reason: reason.into() }
+        let bytes = opened.ok_or_else(|| match text_of(&document.bytes) {
+            Some(_) => Error::Key("the store was encrypted with another key"),
+            None => Error::Key("the store is not encrypted, and a key was given"),
         })?;
         Ok(Document { version: document.version, bytes: bytes.into() })
     }
 
-    async fn key_to_write(&self, log: &LogKey, at: Position, lines: &[Line]) -> Result<Arc<Secret>> {
+    /// Returns the key to write a log with; `None` if it has none, which only a log that is empty may.
+    async fn key_to_write(&self, log: &LogKey, at: Position, lines: &[Line]) -> Result<Option<Arc<Secret>>> {
         // At its beginning a log may be one that was removed, and has another key now.
-        if at > 0
-            && let Some(known) = self.keys.find(&self.inner, &log.session).await?
-        {
-            return Ok(known);
+        if at > 0 {
+            return self.keys.to_write(&self.inner, &log.session).await;
         }
         let parent = lines.first().filter(|line| line.stamp().kind == Kind::Note).and_then(parent_of);
-        self.keys.make(&self.inner, &log.session, parent.as_ref()).await
+        self.keys.make(&self.inner, &log.session, parent.as_ref()).await.map(Some)
     }
 
     async fn open_lines(&self, log: &LogKey, lines: &[Line]) -> Result<Vec<Line>> {
@@ -97,11 +94,8 @@ impl<B: Backend> EncryptedBackend<B> {
             return Ok(opened);
         }
         // The session may have been removed and begun again by somebody else.
-        let gone = || Error::Damaged {
-            what: format!("session {}", log.session),
-            reason: "its key was erased".into(),
-        };
-        let key = self.keys.look(&self.inner, &log.session).await?.or(known).ok_or_else(gone)?;
+        let key = self.keys.look(&self.inner, &log.session).await?.or(known);
+        let key = key.ok_or_else(|| erased(&log.session))?;
         open_all(&key, log, lines).map_err(|position| Error::Damaged {
             what: format!("record {position} of {log}"),
             reason: "it cannot be decrypted".into(),
@@ -141,9 +135,17 @@ impl<B: Backend> Backend for EncryptedBackend<B> {
         if lines.is_empty() {
             return self.inner.append(log, at, lines, durability).await;
         }
-        let key = self.key_to_write(log, at, lines).await?;
+        let Some(key) = self.key_to_write(log, at, lines).await? else {
+            let next = self.inner.read(log, From::Last, 1).await?.next;
+            return if next == at { Err(erased(&log.session)) } else { Ok(Append::Moved { next }) };
+        };
         let sealed = lines.iter().map(|line| seal_line(&key, log, line)).collect::<Result<Vec<Line>>>()?;
-        self.inner.append(log, at, &sealed, durability).await
+        let appended = self.inner.append(log, at, &sealed, durability).await?;
+        if at == 0 && !matches!(appended, Append::Moved { .. }) {
+            // Somebody may have removed a session of that id just now, and its key only then.
+            self.keys.keep(&self.inner, &log.session, &key).await?;
+        }
+        Ok(appended)
     }
 
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
@@ -154,33 +156,45 @@ impl<B: Backend> Backend for EncryptedBackend<B> {
 
     async fn put_blob(&self, blob: &BlobId, content: &mut (dyn Read + Send)) -> Result<()> {
         let failed = Error::io("read the content of", blob.to_string());
-        let mut sealing =
-            content::Sealing::new(content, content::key_of(&self.contents, blob)).map_err(failed)?;
+        let mut sealing = content::Sealing::new(content, &self.contents, blob).map_err(failed)?;
         let mut checked = Checked { sealing: &mut sealing, blob, is_wrong: false };
         let put = self.inner.put_blob(&self.names.sealed(blob), &mut checked).await;
         if checked.is_wrong { Err(Error::WrongBlob(*blob)) } else { put }
     }
 
     async fn put_blobs(&self, blobs: &[(BlobId, Bytes)]) -> Result<()> {
-        if let Some((wrong, _)) = blobs.iter().find(|(blob, content)| !blob.fits(content)) {
+        if let Some((wrong, _)) = blobs.iter().find(|(blob, content)| BlobId::of(content) != *blob) {
             return Err(Error::WrongBlob(*wrong));
         }
         let seal = |(blob, content): &(BlobId, Bytes)| {
-            let sealed = content::seal(content, &content::key_of(&self.contents, blob))?;
+            let sealed = content::seal(content, &self.contents, blob)?;
             Ok((self.names.sealed(blob), Bytes::from(sealed)))
         };
         self.inner.put_blobs(&blobs.iter().map(seal).collect::<Result<Vec<_>>>()?).await
     }
 
     async fn get_blob(&self, blob: &BlobId, range: Range<u64>) -> Result<Option<Bytes>> {
-        let sealed = self.inner.get_blob(&self.names.sealed(blob), content::sealed_range(&range)).await?;
-        let Some(sealed) = sealed else { return Ok(None) };
-        let key = content::key_of(&self.contents, blob);
-        let opened = content::open(&sealed, &range, &key)
-            .filter(|plain| range.start > 0 || range.end <= plain.len() as u64 || blob.fits(plain));
+        let name = self.names.sealed(blob);
+        if range.is_empty() {
+            let found = self.inner.get_blob(&name, 0..0).await?;
+            return Ok(found.map(|_| Bytes::new()));
+        }
+        // From the beginning the salt comes along.
+        let asked = content::sealed_range(&range);
+        let is_beginning = asked.start == content::SALT;
+        let asked = if is_beginning { 0..asked.end } else { asked };
+        let Some(mut sealed) = self.inner.get_blob(&name, asked).await? else { return Ok(None) };
         let damaged =
             || Error::Damaged { what: format!("blob {blob}"), reason: "it cannot be decrypted".into() };
-        opened.map(|plain| Some(plain.into())).ok_or_else(damaged)
+        let salt = match is_beginning {
+            true => sealed.split_to(sealed.len().min(content::SALT as usize)),
+            false => self.inner.get_blob(&name, 0..content::SALT).await?.ok_or_else(damaged)?,
+        };
+        let opened = content::open(&sealed, &range, (&self.contents, blob, &salt));
+        let is_right = |plain: &Vec<u8>| {
+            range.start > 0 || range.end <= plain.len() as u64 || BlobId::of(plain) == *blob
+        };
+        opened.filter(is_right).map(|plain| Some(plain.into())).ok_or_else(damaged)
     }
 
     async fn refresh_blob(&self, blob: &BlobId) -> Result<bool> {
@@ -234,8 +248,8 @@ impl<B: Backend> Backend for EncryptedBackend<B> {
     async fn rewrite(&self, log: &LogKey, known: &Known) -> Result<Rewrite> {
         let first = match &known.first {
             Some(first) => {
-                let key = self.key_to_write(log, 1, std::slice::from_ref(first)).await?;
-                Some(seal_line(&key, log, first)?)
+                let key = self.keys.to_write(&self.inner, &log.session).await?;
+                Some(seal_line(&*key.ok_or_else(|| erased(&log.session))?, log, first)?)
             }
             None => None,
         };
@@ -317,6 +331,10 @@ impl Read for Checked<'_, '_> {
         }
         Ok(read)
     }
+}
+
+fn erased(session: &SessionId) -> Error {
+    Error::Damaged { what: format!("session {session}"), reason: "its key was erased".into() }
 }
 
 /// Returns the session that a fork inherits from.

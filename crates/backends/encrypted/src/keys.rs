@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use base64_simd::STANDARD;
 use rethread_store::backend::{Backend, Expect, Key, Put, Target};
@@ -21,8 +22,19 @@ pub(crate) const FOLDER: &str = "keys/";
 #[derive(Debug)]
 pub(crate) struct Keys {
     wrapping: Secret,
-    known: Mutex<HashMap<SessionId, Arc<Secret>>>,
+    known: Mutex<HashMap<SessionId, Remembered>>,
+    /// What forks have of their parents' keys: used where a parent has none of its own any more.
+    inherited: Mutex<HashMap<SessionId, Arc<Secret>>>,
 }
+
+#[derive(Clone, Debug)]
+struct Remembered {
+    key: Arc<Secret>,
+    looked_at: Instant,
+}
+
+/// For how long a key is written with before it is looked at again: the session may be another one of that id by then.
+const FRESH: Duration = Duration::from_secs(1);
 
 #[derive(Serialize, Deserialize)]
 struct Wrapped {
@@ -30,6 +42,12 @@ struct Wrapped {
     key: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parent: Option<WrappedParent>,
+}
+
+impl Wrapped {
+    fn to_bytes(&self) -> Result<Vec<u8>> {
+        serde_json::to_vec(self).map_err(|error| Error::BadEntry(error.to_string()))
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -40,24 +58,54 @@ struct WrappedParent {
 
 impl Keys {
     pub(crate) fn new(wrapping: Secret) -> Self {
-        Self { wrapping, known: Mutex::default() }
+        Self { wrapping, known: Mutex::default(), inherited: Mutex::default() }
     }
 
-    /// Returns a session's key, if it has one.
+    /// Returns a session's key, if it has one, or a fork of it has it.
     pub(crate) async fn find(&self, inner: &dyn Backend, session: &SessionId) -> Result<Option<Arc<Secret>>> {
-        let known = self.known().get(session).cloned();
+        let known = self.known().get(session).map(|known| known.key.clone());
         match known {
             Some(known) => Ok(Some(known)),
             None => self.look(inner, session).await,
         }
     }
 
-    /// Does the same, whatever is remembered: the session may have been removed and begun again.
+    /// Returns a session's own key to write with. One that was looked at long ago is looked at again.
+    pub(crate) async fn to_write(
+        &self,
+        inner: &dyn Backend,
+        session: &SessionId,
+    ) -> Result<Option<Arc<Secret>>> {
+        let known = self.known().get(session).cloned();
+        match known.filter(|known| known.looked_at.elapsed() < FRESH) {
+            Some(known) => Ok(Some(known.key)),
+            None => self.own(inner, session).await,
+        }
+    }
+
+    /// Does the same as [`find`](Self::find), whatever is remembered: the session may have been removed and begun again.
     pub(crate) async fn look(&self, inner: &dyn Backend, session: &SessionId) -> Result<Option<Arc<Secret>>> {
+        let own = self.own(inner, session).await?;
+        Ok(own.or_else(|| lock(&self.inherited).get(session).cloned()))
+    }
+
+    async fn own(&self, inner: &dyn Backend, session: &SessionId) -> Result<Option<Arc<Secret>>> {
         match inner.get(&document(session)?).await? {
             Some(document) => self.take(session, &document.bytes).map(Some),
-            None => Ok(None),
+            None => {
+                self.known().remove(session);
+                Ok(None)
+            }
         }
+    }
+
+    /// Puts a key back that was removed while it was written with.
+    pub(crate) async fn keep(&self, inner: &dyn Backend, session: &SessionId, key: &Secret) -> Result<()> {
+        if inner.get(&document(session)?).await?.is_none() {
+            let wrapped = Wrapped { version: 1, key: wrap(&self.wrapping, session, key)?, parent: None };
+            inner.put(&document(session)?, &wrapped.to_bytes()?, Expect::Absent).await?;
+        }
+        Ok(())
     }
 
     /// Returns a session's key, and makes one if it has none.
@@ -67,7 +115,7 @@ impl Keys {
         session: &SessionId,
         parent: Option<&SessionId>,
     ) -> Result<Arc<Secret>> {
-        if let Some(there) = self.look(inner, session).await? {
+        if let Some(there) = self.own(inner, session).await? {
             return Ok(there);
         }
         let secret = Secret::random()?;
@@ -80,7 +128,7 @@ impl Keys {
             Ok::<_, Error>(WrappedParent { session: parent.clone(), key: wrap(&secret, parent, &key)? })
         });
         let wrapped = Wrapped { version: 1, key, parent: inherited.transpose()? };
-        let bytes = serde_json::to_vec(&wrapped).map_err(|error| Error::BadEntry(error.to_string()))?;
+        let bytes = wrapped.to_bytes()?;
         let put = inner.put(&document(session)?, &bytes, Expect::Absent).await?;
         match put {
             Put::Done(_) => self.take(session, &bytes),
@@ -106,21 +154,25 @@ impl Keys {
         if wrapped.version != 1 {
             return Err(Error::NewerFormat { found: format!("of keys {}", wrapped.version), known: 1 });
         }
-        let another = "it was wrapped by another master key";
+        let another = "it was wrapped by another master key, or is not as it was";
         let secret = Arc::new(unwrap(&self.wrapping, session, &wrapped.key).ok_or_else(|| damaged(another))?);
-        let mut known = self.known();
         if let Some(parent) = wrapped.parent
             && let Some(key) = unwrap(&secret, &parent.session, &parent.key)
         {
-            known.entry(parent.session).or_insert_with(|| Arc::new(key));
+            lock(&self.inherited).insert(parent.session, Arc::new(key));
         }
-        known.insert(session.clone(), secret.clone());
+        let remembered = Remembered { key: secret.clone(), looked_at: Instant::now() };
+        self.known().insert(session.clone(), remembered);
         Ok(secret)
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Secret>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, HashMap<SessionId, Remembered>> {
+        lock(&self.known)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns where a session's key is. Not among its own documents: it is there before them, and goes after them.

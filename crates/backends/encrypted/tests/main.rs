@@ -125,7 +125,7 @@ fn the_wrong_key_no_key_and_a_key_that_is_not_needed_are_errors_that_say_so() {
     let other = MasterKey::generate().unwrap();
     assert!(load(store_at(&folder, &other)).contains("encrypted with another key"));
     let plain = Store::new(FileBackend::new(&folder), Options::default());
-    assert!(load(plain).contains("it is encrypted, and no key was given"));
+    assert!(load(plain).contains("the store is encrypted, and no key was given"));
     let plainly = self::folder();
     let plain = Store::new(FileBackend::new(&plainly), Options::default());
     begin(&plain, "talk");
@@ -260,4 +260,50 @@ fn several_writers_share_one_key() {
     assert_eq!(texts(&session).len(), 101);
     let log = LogKey::new(session.id().clone(), LogName::Messages);
     assert!(block_on(store.backend().find(&log, &"u424".parse().unwrap())).unwrap().is_some());
+}
+
+#[test]
+fn a_fork_of_a_fork_reads_what_it_inherits_after_the_first_ones_key_is_erased() {
+    let (folder, key) = (folder(), MasterKey::generate().unwrap());
+    let store = store_at(&folder, &key);
+    let mut session = begin(&store, "first");
+    let first = session.id().clone();
+    for (number, id) in [(2, "second"), (3, "third")] {
+        session = block_on(session.fork(Fork::default().id(id.parse().unwrap()))).unwrap();
+        say(&session, number);
+    }
+    store.close().unwrap();
+    block_on(EncryptedBackend::new(FileBackend::new(&folder), &key).erase(&first)).unwrap();
+    let store = store_at(&folder, &key);
+    assert_eq!(texts(&block_on(store.open(&"third".parse().unwrap())).unwrap()).len(), 3);
+}
+
+#[test]
+fn a_session_that_was_purged_and_begun_again_is_written_with_its_new_key() {
+    let (folder, key) = (folder(), MasterKey::generate().unwrap());
+    let (one, other) = (store_at(&folder, &key), store_at(&folder, &key));
+    let session = begin(&one, "talk");
+    block_on(other.delete(session.id())).unwrap();
+    block_on(other.purge(session.id())).unwrap();
+    begin(&other, "talk");
+    // Long enough for a key to be looked at again.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    // Whether it is told that its session is gone or goes on in the new one, nothing becomes unreadable.
+    let _ = block_on(async { session.append(entry(2)).await?.await });
+    let store = store_at(&folder, &key);
+    let there = texts(&block_on(store.open(&"talk".parse().unwrap())).unwrap());
+    assert!(!there.is_empty(), "{there:?}");
+}
+
+#[test]
+fn a_sealed_name_is_nobodys_to_give() {
+    let backend = EncryptedBackend::new(MemoryBackend::default(), &MasterKey::generate().unwrap());
+    let (blob, forged) = (BlobId::of(b"right"), BlobId::sealed(*BlobId::of(b"right").as_hash()));
+    for refused in [
+        block_on(backend.put_blobs(&[(forged, b"wrong"[..].into())])),
+        block_on(backend.put_blob(&forged, &mut &b"wrong"[..])),
+    ] {
+        assert!(matches!(refused, Err(Error::WrongBlob(_))), "{refused:?}");
+    }
+    assert!(!block_on(backend.refresh_blob(&blob)).unwrap());
 }

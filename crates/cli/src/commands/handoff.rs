@@ -9,6 +9,7 @@ use crate::failure::{Done, Failure};
 use crate::files::size;
 use crate::named::NamedSession;
 use crate::native::{self, Handoff as Handed};
+use crate::place::{quoted, without_password};
 use crate::text::count;
 use crate::ui::{Answer, Ui};
 
@@ -49,6 +50,13 @@ impl Handoff {
         {
             return Err(Error::Held { session: id, holder: Box::new(holder) }.into());
         }
+        if to.is_none() && !context.store.backend().capabilities().across_hosts {
+            let message = "this store is on this machine only";
+            return Err(Failure::wrongly(message, "`--to URL` names one that both machines use"));
+        }
+        if let Some(to) = &to {
+            refuse_what_is_older(&id, &context.store, to)?;
+        }
         let refused = native::bring_in(&session, context)?;
         let stored = pollster::block_on(context.store.open(&id))?;
         let handed = Handed::pack(&session, &stored, context, ui)?;
@@ -83,11 +91,28 @@ impl Handoff {
         }
         let files = count(handed.files.len(), "file");
         ui.say(&format!("Session {} is handed over: {files}, {}.", context.short(id), size(bytes)));
-        let from = self.to.as_deref().map(|url| format!(" --from {}", crate::place::without_password(url)));
-        let take = context.command(&format!("take {id}{}", from.unwrap_or_default()));
-        ui.say(&format!("On the other machine, where the project is: {take}."));
+        let from = match &self.to {
+            Some(url) => format!("--from {}", quoted(&without_password(url))),
+            None => context.store_option(),
+        };
+        ui.say(&format!("On the other machine, where the project is: `rethread take {id} {from}`."));
         Ok(())
     }
+}
+
+/// Refuses to hand over what goes on from something older than what somebody handed over last.
+fn refuse_what_is_older(id: &SessionId, ours: &Store, theirs: &Store) -> Result<(), Failure> {
+    let newest = |store: &Store| match pollster::block_on(store.load(id))? {
+        Some(session) => Handed::of(&session),
+        None => Ok(None),
+    };
+    let Some(last) = newest(theirs)? else { return Ok(()) };
+    if newest(ours)?.is_some_and(|ours| ours.is(&last)) {
+        return Ok(());
+    }
+    let message = format!("session {id} was handed over by {} since it was last here", last.host);
+    let hint = "`rethread take ID --from URL` takes that first; nothing was changed";
+    Err(Failure::failed(message, hint))
 }
 
 /// Copies a session and those of its subagents.

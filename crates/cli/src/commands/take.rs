@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rethread_store::{SessionId, Store};
+use rethread_store::Session;
 use serde_json::json;
 
 use super::handoff::replicate_family;
@@ -32,15 +32,25 @@ impl Take {
         let from = context.shared_store(self.from.as_deref())?;
         let shared = from.as_ref().unwrap_or(&context.store);
         let id = pollster::block_on(self.session.find_in(shared, context))?;
-        // Before anything is copied: it may be no session to take, and the person may have to say where to.
-        let handoff = handed_over(&id, shared)?;
+        let theirs = pollster::block_on(shared.open(&id))?;
+        let handoff = handed_over(&theirs)?;
         let cwd = self.here(&handoff)?;
+        let base = match pollster::block_on(context.store.load(&id))? {
+            Some(ours) => Handoff::of(&ours)?,
+            None => None,
+        };
+        // Nothing is copied unless it can be taken, and nothing is written unless it could be copied.
+        let copy = || match &from {
+            Some(from) => {
+                replicate_family(&id, from, &context.store, ui)?;
+                Ok(())
+            }
+            None => Ok(()),
+        };
+        let transcript = handoff.unpack(base.as_ref(), &theirs, &cwd, context, copy)?;
         if let Some(from) = &from {
-            replicate_family(&id, from, &context.store, ui)?;
             from.close()?;
         }
-        let stored = pollster::block_on(context.store.open(&id))?;
-        let transcript = handoff.unpack(&stored, cwd.clone(), context)?;
         match self.answer {
             Answer::Json => {
                 let (cwd, transcript) = (cwd.to_string_lossy(), transcript.to_string_lossy());
@@ -85,10 +95,9 @@ fn example() -> PathBuf {
     std::env::current_dir().unwrap_or_else(|_| "DIR".into())
 }
 
-fn handed_over(id: &SessionId, shared: &Store) -> Result<Handoff, Failure> {
-    let stored = pollster::block_on(shared.open(id))?;
-    Handoff::of(&stored)?.ok_or_else(|| {
-        let message = format!("session {id} is in that store, but nobody handed it over");
+fn handed_over(theirs: &Session) -> Result<Handoff, Failure> {
+    Handoff::of(theirs)?.ok_or_else(|| {
+        let message = format!("session {} is in that store, but nobody handed it over", theirs.id());
         let hint =
             "`rethread handoff ID --to URL` does, where it is; `rethread copy` takes what is stored of it";
         Failure::failed(message, hint)

@@ -3,10 +3,12 @@
 //! Files are cut into pieces of one size. Transcripts only grow, so of one that was handed over before only the last piece
 //! and what came behind it is new.
 
+use std::collections::HashMap;
 use std::io::{self, Read as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use rethread_checkpoint::note_folder;
 use rethread_store::backend::{Backend, From, LogKey, LogName};
@@ -22,6 +24,15 @@ use crate::ui::Ui;
 const PIECE: u64 = 1 << 20;
 /// The member of the metadata that names the newest record.
 const NEWEST: &str = "handoff";
+
+/// What such a record is called.
+const WHAT: &str = "handoff";
+
+#[derive(Deserialize)]
+struct Kind {
+    #[serde(default)]
+    what: String,
+}
 
 /// What was handed over, as a record of the session's checkpoints: what those refer to is kept, copied and verified.
 #[derive(Debug, Serialize, Deserialize)]
@@ -53,32 +64,33 @@ impl Handoff {
         ui: &mut Ui,
     ) -> Result<Self, Failure> {
         let claude = context.native.claude()?;
-        let names = claude.belongings(&native.session_id)?;
-        let mut files = Vec::with_capacity(names.len());
+        let belongings = claude.belongings(&native.session_id)?;
+        let names = belongings.names();
+        let (mut files, mut batch) = (Vec::with_capacity(names.len()), Batch::default());
         for (number, name) in names.iter().enumerate() {
             ui.progress("handing over file", number + 1, names.len());
-            let mut file = claude.belonging(&native.session_id, name)?;
+            let mut file = belongings.open(name)?;
             let (mut size, mut pieces) = (0, Vec::new());
             loop {
-                let mut piece = Vec::new();
-                let read = file.by_ref().take(PIECE).read_to_end(&mut piece);
-                read.map_err(|error| {
+                let piece = piece_of(&mut file);
+                let piece = piece.map_err(|error| {
                     Failure::failed(format!("cannot read {name}: {error}"), "type it again")
                 })?;
                 if piece.is_empty() {
                     break;
                 }
                 size += piece.len() as u64;
-                pieces.push(put(&piece, context)?);
+                pieces.push(batch.put(piece, context)?);
             }
             files.push(HandedFile { name: name.clone(), size, pieces });
         }
+        batch.flush(context)?;
         let cwd = native.cwd.clone().unwrap_or_default();
         if let Some(last) = Self::of(stored)?.filter(|last| last.cwd == cwd && last.files == files) {
             return Ok(last);
         }
         let holder = Holder::this_process("hands over");
-        let (id, what) = (EntryId::generate(), "handoff".to_owned());
+        let (id, what) = (EntryId::generate(), WHAT.to_owned());
         let handoff = Self { id, what, created_at: holder.since, host: holder.host, cwd, files };
         context.write(async { stored.append_checkpoint(Entry::of(&handoff)?).await })?;
         let (newest, cwd) = (json!(handoff.id), handoff.cwd.clone());
@@ -89,6 +101,11 @@ impl Handoff {
         Ok(handoff)
     }
 
+    /// Returns whether this is the same one.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+
     /// Returns what was last handed over of a session.
     pub(crate) fn of(stored: &Stored) -> Result<Option<Self>, Failure> {
         let metadata = pollster::block_on(stored.metadata())?;
@@ -97,41 +114,104 @@ impl Handoff {
         };
         let (log, backend) =
             (LogKey::new(stored.id().clone(), LogName::Checkpoints), stored.store().backend());
-        let Some(position) = pollster::block_on(backend.find(&log, &id))? else { return Ok(None) };
-        let chunk = pollster::block_on(backend.read(&log, From::Position(position), 1))?;
         let read = |entry: Entry| {
             entry.read().map_err(|error| Error::Damaged { what: log.to_string(), reason: error.to_string() })
         };
-        Ok(chunk.lines.first().map(|line| read(line.entry())).transpose()?)
+        if let Some(position) = pollster::block_on(backend.find(&log, &id))? {
+            let chunk = pollster::block_on(backend.read(&log, From::Position(position), 1))?;
+            return Ok(chunk.lines.first().map(|line| read(line.entry())).transpose()?);
+        }
+        // It is still on its way, or never came: the one before it is whole.
+        let (mut next, mut newest) = (0, None);
+        loop {
+            let chunk = pollster::block_on(backend.read(&log, From::Position(next), 1 << 20))?;
+            let is_handoff = |entry: &Entry| entry.read::<Kind>().is_ok_and(|kind| kind.what == WHAT);
+            newest = chunk.lines.iter().rev().map(|line| line.entry()).find(is_handoff).or(newest);
+            if chunk.next == next {
+                return Ok(newest.map(read).transpose()?);
+            }
+            next = chunk.next;
+        }
     }
 
-    /// Writes it to Claude Code's folder, as a session that works in another place. Returns its transcript.
+    /// Looks whether it can be written to Claude Code's folder, as a session that works in another place, and does so if
+    /// `between` does not fail. `base` is what was last handed over or taken here. Returns the transcript.
     pub(crate) fn unpack(
         &self,
-        stored: &Stored,
-        cwd: PathBuf,
+        base: Option<&Self>,
+        shared: &Stored,
+        cwd: &Path,
         context: &Context,
+        between: impl FnOnce() -> Result<(), Failure>,
     ) -> Result<PathBuf, Failure> {
-        let backend = stored.store().backend();
+        let backend = shared.store().backend();
+        let by_name: HashMap<&str, &HandedFile> =
+            self.files.iter().map(|file| (file.name.as_str(), file)).collect();
         let open = |name: &str| -> io::Result<Box<dyn io::Read>> {
-            let file = self.files.iter().find(|file| file.name == name);
-            let pieces = file.map(|file| file.pieces.clone()).unwrap_or_default();
+            let pieces = by_name.get(name).map(|file| file.pieces.clone()).unwrap_or_default();
             let (backend, current) = (Arc::clone(backend), io::Cursor::default());
             Ok(Box::new(Pieces { backend, rest: pieces.into_iter(), current }))
         };
+        let known: HashMap<&str, &HandedFile> =
+            base.iter().flat_map(|base| &base.files).map(|file| (file.name.as_str(), file)).collect();
+        let is_as_it_was = |name: &str, here: &mut dyn io::Read| match known.get(name) {
+            Some(file) => file.is_in(here),
+            None => Ok(false),
+        };
         let names: Vec<&str> = self.files.iter().map(|file| file.name.as_str()).collect();
-        let session = stored.id().as_str();
-        let incoming = Incoming { session, was_at: &self.cwd, cwd: &cwd, names: &names, open: &open };
-        Ok(context.native.claude()?.receive(&incoming)?)
+        let (session, was_at) = (shared.id().as_str(), self.cwd.as_path());
+        let incoming =
+            Incoming { session, was_at, cwd, names: &names, open: &open, is_as_it_was: &is_as_it_was };
+        let reception = context.native.claude()?.receive(incoming)?;
+        between()?;
+        Ok(reception.finish()?)
     }
 }
 
-fn put(piece: &[u8], context: &Context) -> Result<BlobId, Failure> {
-    let (blob, backend) = (BlobId::of(piece), context.store.backend());
-    if !pollster::block_on(backend.refresh_blob(&blob))? {
-        pollster::block_on(backend.put_blob(&blob, &mut &*piece))?;
+impl HandedFile {
+    /// Returns whether this is what a reader gives.
+    fn is_in(&self, here: &mut dyn io::Read) -> io::Result<bool> {
+        for piece in &self.pieces {
+            if BlobId::of(&piece_of(here)?) != *piece {
+                return Ok(false);
+            }
+        }
+        Ok(piece_of(here)?.is_empty())
     }
-    Ok(blob)
+}
+
+fn piece_of(file: &mut dyn io::Read) -> io::Result<Vec<u8>> {
+    let mut piece = Vec::new();
+    file.take(PIECE).read_to_end(&mut piece)?;
+    Ok(piece)
+}
+
+/// Pieces that go into the store together: a sync for each would be what a handoff waits for.
+#[derive(Default)]
+struct Batch {
+    pieces: Vec<(BlobId, Bytes)>,
+    size: usize,
+}
+
+impl Batch {
+    const MOST: usize = 1000;
+    const LARGEST: usize = 16 << 20;
+
+    fn put(&mut self, piece: Vec<u8>, context: &Context) -> Result<BlobId, Failure> {
+        let blob = BlobId::of(&piece);
+        self.size += piece.len();
+        self.pieces.push((blob, piece.into()));
+        if self.pieces.len() >= Self::MOST || self.size >= Self::LARGEST {
+            self.flush(context)?;
+        }
+        Ok(blob)
+    }
+
+    fn flush(&mut self, context: &Context) -> Result<(), Failure> {
+        pollster::block_on(context.store.backend().put_blobs(&self.pieces))?;
+        *self = Self::default();
+        Ok(())
+    }
 }
 
 /// A file, read piece by piece from a store.
