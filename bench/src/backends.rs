@@ -1,6 +1,7 @@
 //! Other places than files: what it costs to keep sessions in a database, against the database alone.
 
 mod postgres;
+mod s3;
 mod sqlite;
 
 use crate::area::Trial;
@@ -16,6 +17,8 @@ pub(crate) const TRIALS: &[Trial] = &[
     Trial { name: "postgres-one-in-flight", run: |bench| rows(postgres::one_in_flight(bench)) },
     Trial { name: "postgres-many-tasks", run: |bench| rows(postgres::many_tasks(bench)) },
     Trial { name: "postgres-load", run: |bench| rows(postgres::load(bench)) },
+    Trial { name: "s3-append", run: |bench| rows(s3::append(bench)) },
+    Trial { name: "s3-open", run: |bench| rows(s3::open(bench)) },
 ];
 
 fn rows(row: Outcome<Row>) -> Outcome<Vec<Row>> {

@@ -154,6 +154,7 @@ fn every_test_that_the_proof_names_is_one() {
         "keeper/tests",
         "claude/tests",
         "backends/postgres/tests",
+        "backends/s3/tests",
         "backends/sqlite/tests",
     ];
     let folders = tested.iter().chain(&["keeper/src", "claude/src"]);

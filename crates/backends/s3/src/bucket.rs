@@ -28,6 +28,8 @@ use crate::wire::{Clock, Connector};
 /// How long to wait before a request is sent again, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How many objects a page of a listing has at most.
+pub(crate) const FULL_PAGE: usize = 1000;
 /// How many bytes a second a way has that is slow and still in order.
 const SLOW: usize = 64 << 10;
 
@@ -87,6 +89,24 @@ pub(crate) struct Entry {
     pub(crate) etag: Option<String>,
     pub(crate) modified: Timestamp,
     pub(crate) size: u64,
+}
+
+/// Where a listing begins.
+#[derive(Clone, Debug)]
+pub(crate) enum Start {
+    Beginning,
+    /// After this name, whether there is such an object or not.
+    After(String),
+    /// Where a page ended, in the server's words.
+    Page(String),
+}
+
+/// Part of a listing.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) entries: Vec<Entry>,
+    /// Where it goes on, if it does.
+    pub(crate) next: Option<Start>,
 }
 
 impl Bucket {
@@ -225,22 +245,29 @@ impl Bucket {
         }
     }
 
-    /// Lists what begins with a text, in order, after a name; at most 1,000 of them.
-    pub(crate) async fn list(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<Entry>> {
+    /// Lists what begins with a text, in order, from somewhere on. A page may hold less than it could, even nothing.
+    pub(crate) async fn list(&self, prefix: &str, from: &Start, most: usize) -> Result<Page> {
         let prefix = format!("{}{prefix}", self.prefix);
-        let offset = after.map(|after| format!("{}{after}", self.prefix));
+        let (offset, page_token) = match from {
+            Start::Beginning => (None, None),
+            Start::After(key) => (Some(format!("{}{key}", self.prefix)), None),
+            Start::Page(token) => (None, Some(token.clone())),
+        };
         let list = || {
-            let (store, prefix, offset) = (self.store.clone(), prefix.clone(), offset.clone());
-            let max_keys = Some(most.clamp(1, 1000));
-            let options = PaginatedListOptions { offset, max_keys, ..PaginatedListOptions::default() };
-            async move { Ok(store.list_paginated(Some(&prefix), options).await?.result.objects) }
+            let (store, prefix) = (self.store.clone(), prefix.clone());
+            let (offset, page_token) = (offset.clone(), page_token.clone());
+            let max_keys = Some(most.clamp(1, FULL_PAGE));
+            let options =
+                PaginatedListOptions { offset, max_keys, page_token, ..PaginatedListOptions::default() };
+            async move { store.list_paginated(Some(&prefix), options).await }
         };
         let found = self.told("list", self.tries("list", 0, list).await.0)?;
         let entry = |meta: ObjectMeta| {
             let key = meta.location.as_ref().strip_prefix(&self.prefix)?.to_owned();
             Some(Entry { key, modified: modified(&meta), size: meta.size, etag: meta.e_tag })
         };
-        Ok(found.into_iter().filter_map(entry).collect())
+        let entries = found.result.objects.into_iter().filter_map(entry).collect();
+        Ok(Page { entries, next: found.page_token.map(Start::Page) })
     }
 
     /// Begins an object that comes in parts.

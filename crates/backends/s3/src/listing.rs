@@ -4,11 +4,9 @@ use jiff::Timestamp;
 use rethread_store::backend::{Listed, LogName, Space};
 use rethread_store::{Result, SessionId};
 
-use crate::bucket::{Bucket, Entry};
+use crate::bucket::{Bucket, Entry, FULL_PAGE, Start};
 use crate::layout::{self, BLOBS, DOCUMENTS, SESSIONS};
 
-/// How many objects a page has at most.
-const PAGE: usize = 1000;
 /// How many objects a session usually has.
 const USUAL: usize = 6;
 
@@ -45,13 +43,13 @@ pub(crate) async fn stat(bucket: &Bucket, session: &SessionId) -> Result<Option<
 
 /// Returns everything whose name begins with a text.
 pub(crate) async fn all(bucket: &Bucket, prefix: &str) -> Result<Vec<Entry>> {
-    let mut entries: Vec<Entry> = Vec::new();
+    let (mut entries, mut from) = (Vec::new(), Start::Beginning);
     loop {
-        let page = bucket.list(prefix, entries.last().map(|last| last.key.as_str()), PAGE).await?;
-        let is_last = page.len() < PAGE;
-        entries.extend(page);
-        if is_last {
-            return Ok(entries);
+        let page = bucket.list(prefix, &from, FULL_PAGE).await?;
+        entries.extend(page.entries);
+        match page.next {
+            Some(next) => from = next,
+            None => return Ok(entries),
         }
     }
 }
@@ -65,19 +63,19 @@ async fn named(
 ) -> Result<Vec<Listed>> {
     let mut listed = Vec::new();
     // Where to begin is as much of it as can stand in a name; the rest is looked at where that is.
-    let mut from = after.map(|after| format!("{prefix}{}", plain(&after.replace('/', "."))));
+    let begin = |after: &str| Start::After(format!("{prefix}{}", plain(&after.replace('/', "."))));
+    let mut from = after.map_or(Start::Beginning, begin);
     loop {
-        let page = bucket.list(prefix, from.as_deref(), (limit - listed.len()).min(PAGE)).await?;
-        let Some(last) = page.last() else { return Ok(listed) };
-        from = Some(last.key.clone());
+        let page = bucket.list(prefix, &from, limit - listed.len()).await?;
         // What has no bytes was cleared away.
-        for entry in page.into_iter().filter(|entry| entry.size > 0) {
+        for entry in page.entries.into_iter().filter(|entry| entry.size > 0) {
             let name = name(&entry.key).filter(|name| after.is_none_or(|after| name.as_str() > after));
             let Some(name) = name else { continue };
             listed.push(Listed { name, change: String::new(), modified: entry.modified });
         }
-        if listed.len() >= limit {
-            return Ok(listed);
+        match page.next {
+            Some(next) if listed.len() < limit => from = next,
+            _ => return Ok(listed),
         }
     }
 }
@@ -92,33 +90,32 @@ async fn sessions(bucket: &Bucket, after: Option<&str>, limit: usize) -> Result<
     let mut listed: Vec<Listed> = Vec::new();
     let mut found: Option<Found> = None;
     // A dollar comes after the mark that ends an id, and before whatever an id can go on with.
-    let mut from = after.map(|after| format!("{SESSIONS}{}$", plain(after)));
+    let begin = |after: &str| Start::After(format!("{SESSIONS}{}$", plain(after)));
+    let mut from = after.map_or(Start::Beginning, begin);
     loop {
-        let most = limit.saturating_sub(listed.len()).saturating_add(1).saturating_mul(USUAL).min(PAGE);
-        let page = bucket.list(SESSIONS, from.as_deref(), most).await?;
-        let is_last = page.len() < most;
-        for entry in &page {
-            let Some((name, _)) = entry.key.strip_prefix(SESSIONS).and_then(|rest| rest.split_once('!'))
-            else {
+        let most = limit.saturating_sub(listed.len()).saturating_add(1).saturating_mul(USUAL);
+        let page = bucket.list(SESSIONS, &from, most).await?;
+        for entry in &page.entries {
+            let name = entry.key.strip_prefix(SESSIONS).and_then(|rest| rest.split_once('!'));
+            let Some((name, _)) = name.filter(|(name, _)| after.is_none_or(|after| *name > after)) else {
                 continue;
             };
-            if after.is_some_and(|after| name <= after) {
-                continue;
-            }
             if let Some(whole) = found.take_if(|found| found.name != name) {
                 listed.push(whole.listed());
             }
             add(&mut found, name, entry);
         }
-        from = page.last().map(|last| last.key.clone()).or(from);
-        if is_last {
-            listed.extend(found.take().map(Found::listed));
-        }
-        if is_last || listed.len() >= limit {
-            listed.truncate(limit);
-            return Ok(listed);
+        match page.next {
+            Some(next) if listed.len() < limit => from = next,
+            Some(_) => break,
+            None => {
+                listed.extend(found.take().map(Found::listed));
+                break;
+            }
         }
     }
+    listed.truncate(limit);
+    Ok(listed)
 }
 
 /// A session of which some objects were seen.

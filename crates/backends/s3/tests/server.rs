@@ -94,3 +94,23 @@ fn a_server_that_cannot_be_reached_is_told_after_a_while() {
     let error = block_on(backend.get(&key())).unwrap_err();
     assert!(error.is_passing() && told(&error).contains("s3://nowhere/x"), "{}", told(&error));
 }
+
+#[test]
+fn listings_go_on_after_a_thousand_objects() {
+    let Some(place) = Place::new() else { return };
+    let backend = place.backend();
+    block_on(backend.put(&key(), b"1", Expect::Any)).unwrap();
+    fs::create_dir_all(place.objects.join("sessions")).unwrap();
+    for number in 0..700 {
+        for name in ["lease", "messages.log"] {
+            fs::write(place.objects.join(format!("sessions/s{number:04}!{name}")), "x").unwrap();
+        }
+    }
+    for (limit, expected) in [(usize::MAX, 700), (600, 600), (3, 3)] {
+        let listed = block_on(backend.list(Space::Sessions, None, limit)).unwrap();
+        assert_eq!(listed.len(), expected);
+        assert_eq!(listed.last().unwrap().name, format!("s{:04}", expected - 1));
+    }
+    let later = block_on(backend.list(Space::Sessions, Some("s0649"), 100)).unwrap();
+    assert_eq!((later.len(), later[0].name.as_str()), (50, "s0650"));
+}
