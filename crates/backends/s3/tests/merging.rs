@@ -65,6 +65,22 @@ fn whoever_reads_while_parts_are_merged_misses_nothing_and_sees_nothing_twice() 
 }
 
 #[test]
+fn whoever_knows_of_a_part_that_was_merged_away_looks_again() {
+    let Some(place) = Place::new() else { return };
+    let (writer, reader, log) = (place.backend(), place.backend(), messages("s"));
+    (0..21).for_each(|at| append(&writer, &log, &[bulky(at, "a")]));
+    let part = place.names("parts/");
+    // It knows how the log ends, and so of the part; it has not read it yet.
+    assert_eq!(block_on(reader.read(&log, From::Last, 1)).unwrap().next, 21);
+    append(&writer, &log, &[sized(21, "large", 1_100_000)]);
+    assert_eq!(block_on(writer.sweep()).unwrap(), 1);
+    assert_ne!(place.names("parts/"), part, "another has taken its place");
+    let chunk = block_on(reader.read(&log, From::Position(1), 100_000)).unwrap();
+    assert_eq!((chunk.lines[0].stamp().position, &chunk.damage[..]), (1, &[][..]));
+    assert_eq!(block_on(reader.find(&log, &"a0".parse().unwrap())).unwrap(), Some(0));
+}
+
+#[test]
 fn of_many_who_merge_at_once_none_loses_what_another_was_told() {
     let Some(place) = Place::new() else { return };
     let log = messages("s");
