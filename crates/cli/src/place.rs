@@ -14,6 +14,9 @@ use rethread_store::{FileBackend, Schemes};
 use crate::failure::Failure;
 use crate::key_file;
 
+const BUCKET_HINT: &str = "`--store s3://BUCKET/PREFIX` names one; $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY, $AWS_REGION and \
+                           $AWS_ENDPOINT_URL say how to get in";
+
 /// A store's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -70,7 +73,13 @@ impl Place {
             At::Folder(folder) => Ok(Arc::new(FileBackend::new(folder))),
             At::File(file) => Ok(Arc::new(SqliteBackend::new(file))),
             At::Database(settings) => Ok(Arc::new(PostgresBackend::new(settings.as_ref().clone())?)),
-            At::Bucket(settings) => Ok(Arc::new(S3Backend::new(settings)?)),
+            At::Bucket(settings) => {
+                let refused = |error: rethread_store::Error| {
+                    let reason = std::error::Error::source(&error).map(ToString::to_string);
+                    Failure::wrongly(reason.unwrap_or_else(|| error.to_string()), BUCKET_HINT)
+                };
+                Ok(Arc::new(S3Backend::new(settings).map_err(refused)?))
+            }
             At::Url(url) => Schemes::default().open(url).map_err(|_| unknown(url)),
         }
     }
@@ -150,12 +159,10 @@ fn database(url: &str) -> Result<At, Failure> {
 
 /// Takes the URL of a place in a bucket. Everything else is said where other clients of S3 look.
 fn bucket(url: &str) -> Result<At, Failure> {
-    let hint = "`--store s3://BUCKET/PREFIX` names one; $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY, $AWS_REGION and \
-                $AWS_ENDPOINT_URL say how to get in";
     let refused = |error: rethread_store::Error| {
         let rule =
             if let rethread_store::Error::BadName { rule, .. } = &error { rule } else { "it is no URL" };
-        Failure::wrongly(format!("{:?} is no URL of S3: {rule}", without_password(url)), hint)
+        Failure::wrongly(format!("{:?} is no URL of S3: {rule}", without_password(url)), BUCKET_HINT)
     };
     let variables = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));

@@ -135,5 +135,6 @@ fn a_bucket_is_reached_as_the_environment_says() {
         ("AWS_SECRET_ACCESS_KEY".into(), "right".into()),
         ("AWS_ALLOW_HTTP".into(), "false".into()),
     ]);
-    assert_eq!(home.run(&["--store", &url, "list"]).code, 1, "in the open only if that is wanted");
+    let refused = home.run(&["--store", &url, "list"]);
+    assert!(refused.code == 2 && refused.err.contains("AWS_ALLOW_HTTP is not true"), "{refused:?}");
 }

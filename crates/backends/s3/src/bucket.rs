@@ -28,6 +28,8 @@ use crate::wire::{Clock, Connector};
 /// How long to wait before a request is sent again, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// When a request that certainly changed nothing is given up.
+const SOON: Duration = Duration::from_secs(5);
 /// How many objects a page of a listing has at most.
 pub(crate) const FULL_PAGE: usize = 1000;
 /// How many bytes a second a way has that is slow and still in order.
@@ -118,7 +120,7 @@ impl Bucket {
         let runtime = runtime.map_err(|error| backend("begin", error))?;
         // What is tried again, and when, is decided here: only here is known what a lost answer means.
         let never = RetryConfig { max_retries: 0, ..RetryConfig::default() };
-        let store = settings.builder().with_retry(never).with_http_connector(connector).build();
+        let store = settings.builder()?.with_retry(never).with_http_connector(connector).build();
         let store = Arc::new(store.map_err(|error| trouble("use", &place, error))?);
         let prefix = settings.prefix().to_owned();
         let limbo = Limbo::default();
@@ -350,7 +352,9 @@ impl Bucket {
             };
             is_uncertain |= matches!(failure, Failure::Lost(_));
             let may_pass = matches!(failure, Failure::Lost(_) | Failure::Busy(_));
-            if !may_pass || begun.elapsed() + pause > self.patience {
+            // As long as nothing can have been done, the caller may as well try again himself.
+            let patience = if is_uncertain { self.patience } else { self.patience.min(SOON) };
+            if !may_pass || begun.elapsed() + pause > patience {
                 return (Err(failure), is_uncertain);
             }
             self.near(async move { tokio::time::sleep(pause).await }).await;

@@ -3,8 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use object_store::ClientConfigKey;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut};
 use rethread_store::{Error, Result};
+
+use crate::failure::{Unfit, backend};
 
 /// Which bucket, where in it, and how to get in.
 ///
@@ -71,12 +74,20 @@ impl Settings {
         &self.prefix
     }
 
-    pub(crate) fn builder(&self) -> AmazonS3Builder {
+    pub(crate) fn builder(&self) -> Result<AmazonS3Builder> {
         let builder = AmazonS3Builder::new().with_bucket_name(&self.bucket);
         let set = |builder: AmazonS3Builder, (key, value): &(AmazonS3ConfigKey, String)| {
             builder.with_config(*key, value.clone())
         };
-        self.options.iter().fold(builder, set).with_conditional_put(S3ConditionalPut::ETagMatch)
+        let builder =
+            self.options.iter().fold(builder, set).with_conditional_put(S3ConditionalPut::ETagMatch);
+        let endpoint = builder.get_config_value(&AmazonS3ConfigKey::Endpoint).unwrap_or_default();
+        let may_be_open = builder.get_config_value(&AmazonS3ConfigKey::Client(ClientConfigKey::AllowHttp));
+        if endpoint.starts_with("http:") && may_be_open.as_deref() != Some("true") {
+            let reason = "would be reached in the open, and AWS_ALLOW_HTTP is not true";
+            return Err(backend("use", Unfit { place: self.to_string(), reason }));
+        }
+        Ok(builder)
     }
 }
 
