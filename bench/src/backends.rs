@@ -3,6 +3,7 @@
 mod encrypted;
 mod postgres;
 mod python;
+mod s3;
 mod sqlite;
 
 use crate::area::Trial;
@@ -22,6 +23,8 @@ pub(crate) const TRIALS: &[Trial] = &[
     Trial { name: "frameworks-append", run: |bench| rows(python::append(bench)) },
     Trial { name: "frameworks-load", run: python::load },
     Trial { name: "postgres-load", run: |bench| rows(postgres::load(bench)) },
+    Trial { name: "s3-append", run: |bench| rows(s3::append(bench)) },
+    Trial { name: "s3-open", run: |bench| rows(s3::open(bench)) },
 ];
 
 fn rows(row: Outcome<Row>) -> Outcome<Vec<Row>> {

@@ -48,6 +48,8 @@ pub(crate) enum Unit {
     Kibibytes,
     #[serde(rename = "%")]
     Percent,
+    #[serde(rename = "requests")]
+    Requests,
 }
 
 impl Row {
@@ -90,6 +92,7 @@ impl Unit {
             Unit::Mebibytes => "MiB",
             Unit::Kibibytes => "KiB",
             Unit::Percent => "%",
+            Unit::Requests => "requests",
         }
     }
 }

@@ -25,11 +25,14 @@ fn a_quick_run_of_the_backends_gives_every_row() {
     if rethread_testkit::Postgres::shared().is_none() {
         return rethread_testkit::cannot("PostgreSQL is not installed: apt-get install postgresql");
     }
+    if rethread_testkit::S3::shared().is_none() {
+        return rethread_testkit::cannot("there is no S3 server: scripts/setup s3");
+    }
     let program = Path::new(env!("CARGO_BIN_EXE_rethread-bench"));
     let run = Command::new(program).args(["backends", "--quick"]).output().unwrap();
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     let file = program.ancestors().nth(2).unwrap().join("bench/backends.quick.json");
-    assert_eq!(std::fs::read_to_string(file).unwrap().lines().count(), 6);
+    assert_eq!(std::fs::read_to_string(file).unwrap().lines().count(), 13);
 }
 
 #[test]

@@ -21,7 +21,7 @@ Example:
 #[derive(Debug, Parser)]
 #[command(name = "rethread", version, max_term_width = 110, after_help = EXAMPLE)]
 pub(crate) struct Args {
-    /// The store to use: a path, file:PATH, sqlite:FILE, postgres://USER@HOST/DATABASE, memory: or off:
+    /// The store to use: a path, file:PATH, sqlite:FILE, postgres://USER@HOST/DATABASE, s3://BUCKET/PREFIX, memory: or off:
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
 

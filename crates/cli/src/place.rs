@@ -6,12 +6,16 @@ use std::sync::Arc;
 
 use rethread_encrypted::EncryptedBackend;
 use rethread_postgres::{PostgresBackend, Settings};
+use rethread_s3::S3Backend;
 use rethread_sqlite::SqliteBackend;
 use rethread_store::backend::Backend;
 use rethread_store::{FileBackend, Schemes};
 
 use crate::failure::Failure;
 use crate::key_file;
+
+const BUCKET_HINT: &str = "`--store s3://BUCKET/PREFIX` names one; $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY, $AWS_REGION and \
+                           $AWS_ENDPOINT_URL say how to get in";
 
 /// A store's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +36,8 @@ enum At {
     File(PathBuf),
     /// A PostgreSQL database.
     Database(Box<Settings>),
+    /// A place in a bucket.
+    Bucket(Box<rethread_s3::Settings>),
     Url(String),
 }
 
@@ -67,6 +73,13 @@ impl Place {
             At::Folder(folder) => Ok(Arc::new(FileBackend::new(folder))),
             At::File(file) => Ok(Arc::new(SqliteBackend::new(file))),
             At::Database(settings) => Ok(Arc::new(PostgresBackend::new(settings.as_ref().clone())?)),
+            At::Bucket(settings) => {
+                let refused = |error: rethread_store::Error| {
+                    let reason = std::error::Error::source(&error).map(ToString::to_string);
+                    Failure::wrongly(reason.unwrap_or_else(|| error.to_string()), BUCKET_HINT)
+                };
+                Ok(Arc::new(S3Backend::new(settings).map_err(refused)?))
+            }
             At::Url(url) => Schemes::default().open(url).map_err(|_| unknown(url)),
         }
     }
@@ -87,7 +100,7 @@ impl Place {
         }
         match &self.at {
             At::Folder(folder) => Some(folder),
-            At::File(_) | At::Database(_) | At::Url(_) => None,
+            At::File(_) | At::Database(_) | At::Bucket(_) | At::Url(_) => None,
         }
     }
 
@@ -134,6 +147,7 @@ fn parse(url: &str) -> Result<At, Failure> {
             Err(Failure::wrongly("sqlite: names no file", "`--store sqlite:/srv/sessions.db` names one"))
         }
         "postgres" | "postgresql" => database(url),
+        "s3" => bucket(url),
         _ if Schemes::default().names().any(|known| known == scheme) => match rest {
             "" => Ok(At::Url(url.into())),
             _ => Err(Failure::wrongly(
@@ -158,6 +172,19 @@ fn database(url: &str) -> Result<At, Failure> {
     Ok(At::Database(Box::new(settings)))
 }
 
+/// Takes the URL of a place in a bucket. Everything else is said where other clients of S3 look.
+fn bucket(url: &str) -> Result<At, Failure> {
+    let refused = |error: rethread_store::Error| {
+        let rule =
+            if let rethread_store::Error::BadName { rule, .. } = &error { rule } else { "it is no URL" };
+        Failure::wrongly(format!("{:?} is no URL of S3: {rule}", without_password(url)), BUCKET_HINT)
+    };
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let settings = rethread_s3::Settings::parse(url).map_err(refused)?.with_variables(variables);
+    Ok(At::Bucket(Box::new(settings)))
+}
+
 /// Returns a URL as it may be shown.
 pub(crate) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
@@ -178,7 +205,8 @@ fn is_scheme(text: &str) -> bool {
 }
 
 fn unknown(url: &str) -> Failure {
-    let known = "encrypted+URL, file:PATH, memory:, off:, postgres://USER@HOST/DATABASE, sqlite:FILE";
+    let known = "encrypted+URL, file:PATH, memory:, off:, postgres://USER@HOST/DATABASE, s3://BUCKET/PREFIX, \
+                 sqlite:FILE";
     Failure::wrongly(
         format!("unknown store {:?}", without_password(url)),
         format!("a store is a path or one of {known}"),

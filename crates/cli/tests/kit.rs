@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use rethread_testkit::Postgres;
+use rethread_testkit::{Postgres, S3};
 use tempfile::TempDir;
 
 /// A person's home with a store in it.
@@ -48,17 +48,29 @@ impl Home {
         Self::within(folder)
     }
 
-    /// Homes whose sessions are in files, in SQLite and, where it is installed, in PostgreSQL.
+    /// Homes whose sessions are in files, in SQLite and, where they are installed, in PostgreSQL and S3.
     pub(crate) fn of_every_kind() -> Vec<Self> {
         let (files, mut sqlite) = (Self::new(), Self::new());
         sqlite.set([("RETHREAD_STORE", "sqlite:sessions.db")]);
-        let Some(server) = Postgres::shared() else {
-            cannot("PostgreSQL is not installed: apt-get install postgresql");
-            return vec![files, sqlite];
-        };
-        let mut postgres = Self::new();
-        postgres.set([("RETHREAD_STORE", &server.fresh())]);
-        vec![files, sqlite, postgres]
+        let mut homes = vec![files, sqlite];
+        match Postgres::shared() {
+            None => cannot("PostgreSQL is not installed: apt-get install postgresql"),
+            Some(server) => {
+                let mut postgres = Self::new();
+                postgres.set([("RETHREAD_STORE", &server.fresh())]);
+                homes.push(postgres);
+            }
+        }
+        match S3::shared() {
+            None => cannot("there is no S3 server: scripts/setup s3"),
+            Some(server) => {
+                let mut s3 = Self::new();
+                s3.set([("RETHREAD_STORE", &format!("s3://{}/team", server.bucket()))]);
+                s3.add(server.way().variables());
+                homes.push(s3);
+            }
+        }
+        homes
     }
 
     fn within(folder: TempDir) -> Self {
@@ -68,6 +80,11 @@ impl Home {
     /// Sets what the program's environment has from now on.
     pub(crate) fn set<const N: usize>(&mut self, variables: [(&str, &str); N]) {
         self.variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    }
+
+    /// Sets more of it.
+    pub(crate) fn add(&mut self, variables: Vec<(String, String)>) {
+        self.variables.extend(variables);
     }
 
     /// Has its store at another place in this home from now on.

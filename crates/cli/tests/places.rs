@@ -1,7 +1,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use rethread_testkit::Postgres;
+use rethread_testkit::{Postgres, S3};
 
 use crate::kit::{Home, Said, cannot};
 
@@ -27,8 +27,7 @@ fn a_hint_names_the_same_store() {
 #[test]
 fn an_unknown_scheme_is_answered_with_the_known_ones() {
     let home = Home::new();
-    let hint =
-        "a store is a path or one of file:PATH, memory:, off:, postgres://USER@HOST/DATABASE, sqlite:FILE";
+    let hint = "a store is a path or one of file:PATH, memory:, off:, postgres://USER@HOST/DATABASE, s3://BUCKET/PREFIX, sqlite:FILE";
     for url in ["gopher://hole", "sqllite:x", ""] {
         let expected = Said::error(2, &format!("unknown store {url:?}"), hint);
         assert_eq!(home.run(&["--store", url, "list"]), expected, "{url}");
@@ -84,6 +83,7 @@ fn a_password_is_never_shown() {
         "postgres://ada@127.0.0.1:1/x?password=se-cret",
         "pastgres://ada:se-cret@127.0.0.1:1/x",
         "postgres://ada:se-cret@127.0.0.1:1/x?sslmode=perhaps",
+        "s3://ada:se-cret@team/x",
     ] {
         for words in [&["list"][..], &["new"], &["show", "s"]] {
             let said = home.run(&[&["--store", url], words].concat());
@@ -117,4 +117,24 @@ fn a_password_may_come_from_the_url_the_environment_or_a_file() {
     assert_eq!(code(&home, &url.replace("ada@", "ada:right@")), 0, "the URL comes first");
     home.set([("PGPASSWORD", "right"), ("PGPASSFILE", "/nowhere")]);
     assert_eq!(code(&home, &url), 0, "from the environment");
+}
+
+#[test]
+fn a_bucket_is_reached_as_the_environment_says() {
+    let Some(server) = S3::shared() else { return cannot("there is no S3 server: scripts/setup s3") };
+    let (url, way, mut home) = (format!("s3://{}/team/a", server.bucket()), server.way(), Home::new());
+    home.add(way.variables());
+    assert_eq!(home.answer(&["--store", &url, "new", "--id", "s"]), "s\n");
+    assert_eq!(home.run(&["--store", &url, "verify", "s"]).code, 0);
+    assert_eq!(home.run(&["--store", &url.replace("/a", "/b"), "verify", "s"]).code, 1, "another place");
+    home.add(vec![("AWS_SECRET_ACCESS_KEY".into(), "wr0ng".into())]);
+    let refused = home.run(&["--store", &url, "new"]);
+    assert!(refused.code == 1 && refused.err.contains("SignatureDoesNotMatch"), "{refused:?}");
+    assert!(!refused.err.contains("wr0ng"), "{refused:?}");
+    home.add(vec![
+        ("AWS_SECRET_ACCESS_KEY".into(), "right".into()),
+        ("AWS_ALLOW_HTTP".into(), "false".into()),
+    ]);
+    let refused = home.run(&["--store", &url, "list"]);
+    assert!(refused.code == 2 && refused.err.contains("AWS_ALLOW_HTTP is not true"), "{refused:?}");
 }

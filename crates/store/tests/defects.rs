@@ -155,6 +155,7 @@ fn every_test_that_the_proof_names_is_one() {
         "claude/tests",
         "backends/encrypted/tests",
         "backends/postgres/tests",
+        "backends/s3/tests",
         "backends/sqlite/tests",
     ];
     let folders =

@@ -1,5 +1,5 @@
 //! What tests run against: the real Claude Code CLI in a home of its own, a Messages API that answers as its prompts
-//! say, and a real PostgreSQL server.
+//! say, a real PostgreSQL server and a real S3 server.
 //!
 //! Nothing here touches a person's own configuration: the CLI gets an empty environment, a temporary home and an
 //! address on the loopback.
@@ -16,6 +16,8 @@ mod home;
 mod http;
 mod postgres;
 mod program;
+mod s3;
+mod s3_proxy;
 mod scenario;
 mod script;
 mod stream;
@@ -28,6 +30,8 @@ pub use fixture::{Fixture, PROBE};
 pub use home::Home;
 pub use postgres::Postgres;
 pub use program::{PINNED, Program, PythonSdk, Sdk, package};
+pub use s3::{Access, S3};
+pub use s3_proxy::{Mishap, S3Proxy};
 pub use scenario::{SCENARIOS, Scenario};
 pub use script::{HALF_A_CHARACTER, Prompt, Reply};
 

@@ -86,7 +86,7 @@ impl PythonSdk {
     }
 }
 
-/// Returns the folder of an npm package that `scripts/setup` knows, installed if need be; `None` where that is impossible.
+/// Returns the folder of something that `scripts/setup` knows, installed if need be; `None` where that is impossible.
 pub fn package(name: &str) -> Option<PathBuf> {
     setup(&[name])
 }

@@ -7,12 +7,13 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use rethread_encrypted::{EncryptedBackend, MasterKey};
 use rethread_postgres::{PostgresBackend, Settings};
+use rethread_s3::S3Backend;
 use rethread_sqlite::SqliteBackend;
 use rethread_store::backend::Backend;
 use rethread_store::{
     Entry, Error, FileBackend, Filter, Fork, MemoryBackend, NewSession, Options, Session, SessionId, Store,
 };
-use rethread_testkit::{Postgres, cannot};
+use rethread_testkit::{Postgres, S3, cannot};
 
 use super::effort::{Effort, Round, torture};
 use crate::kit::{entry_id, ids, run, session_id};
@@ -283,6 +284,20 @@ fn whatever_is_done_postgres_agrees_with_the_model() {
                 let backend = PostgresBackend::new(settings.clone()).expect("a backend");
                 Store::new(backend, Options::default())
             }
+        });
+    }
+}
+
+#[test]
+fn whatever_is_done_s3_agrees_with_the_model() {
+    let Some(server) = S3::shared() else {
+        return cannot("there is no S3 server: scripts/setup s3");
+    };
+    for round in Effort::new("random operations against the model, S3", 12) {
+        agrees(round, || {
+            let settings = rethread_s3::Settings::parse(&format!("s3://{}/team", server.bucket()));
+            let settings = settings.expect("a URL").with_variables(server.way().variables());
+            move || Store::new(S3Backend::new(&settings).expect("a backend"), Options::default())
         });
     }
 }

@@ -1,0 +1,120 @@
+//! What a server says, or does not say, as what the caller can do about it.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::Error as Said;
+use rethread_store::Error;
+
+use crate::wire::Interrupted;
+
+/// Why a request has no answer that one could work with.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// There is no such object.
+    Missing,
+    /// The condition does not hold, or somebody else is at it just now.
+    Conflict,
+    /// It is as it is known to be.
+    Unchanged,
+    /// The range lies behind the end.
+    Beyond,
+    /// The server refused: nothing was changed.
+    Refused(Error),
+    /// The server could not be reached, or could not do it now: nothing was changed.
+    Busy(Error),
+    /// What became of it is not known.
+    Lost(Error),
+}
+
+impl Failure {
+    pub(crate) fn new(action: &'static str, place: &str, said: Said) -> Self {
+        let interrupted =
+            causes(&said).find_map(|cause| cause.downcast_ref::<Interrupted>()).map(|it| it.is_certain);
+        let text = || causes(&said).last().map(ToString::to_string).unwrap_or_default();
+        match (&said, interrupted) {
+            (Said::NotFound { .. }, _) if text().contains("NoSuchBucket") => {}
+            (Said::NotFound { .. }, _) => return Failure::Missing,
+            (Said::AlreadyExists { .. } | Said::Precondition { .. }, _) => return Failure::Conflict,
+            (Said::NotModified { .. }, _) => return Failure::Unchanged,
+            (_, None) if text().contains("416 Range Not Satisfiable") => return Failure::Beyond,
+            _ => {}
+        }
+        let error = trouble(action, place, said);
+        match interrupted {
+            None => Failure::Refused(error),
+            Some(true) => Failure::Busy(error),
+            Some(false) => Failure::Lost(error),
+        }
+    }
+
+    pub(crate) fn late(action: &'static str, place: &str, patience: Duration) -> Self {
+        Failure::Lost(backend(action, Silence { place: place.to_owned(), patience }))
+    }
+
+    /// Returns what to tell a caller who had no reason to expect this.
+    pub(crate) fn told(self, action: &'static str, place: &str) -> Error {
+        match self {
+            Failure::Refused(error) | Failure::Busy(error) | Failure::Lost(error) => error,
+            other => backend(action, Odd { place: place.to_owned(), what: format!("{other:?}") }),
+        }
+    }
+}
+
+fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |error: &&'a (dyn StdError + 'static)| (*error).source())
+}
+
+pub(crate) fn trouble(action: &'static str, place: &str, said: Said) -> Error {
+    backend(action, Trouble { place: place.to_owned(), said })
+}
+
+pub(crate) fn backend(action: &'static str, source: impl StdError + Send + Sync + 'static) -> Error {
+    Error::Backend { backend: "s3", action, source: Arc::new(source) }
+}
+
+/// Where it was, with what was said there as its cause.
+#[derive(Debug)]
+struct Trouble {
+    place: String,
+    said: Said,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.place)
+    }
+}
+
+impl StdError for Trouble {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        // What is around it only says once more that something went wrong.
+        causes(&self.said).last()
+    }
+}
+
+/// No answer at all.
+#[derive(Debug, thiserror::Error)]
+#[error("{place} gave no answer within {patience:?}")]
+struct Silence {
+    place: String,
+    patience: Duration,
+}
+
+/// An answer that makes no sense where it came.
+#[derive(Debug, thiserror::Error)]
+#[error("{place} answered {what}, which makes no sense here")]
+struct Odd {
+    place: String,
+    what: String,
+}
+
+/// A server that this backend cannot work with.
+#[derive(Debug, thiserror::Error)]
+#[error("{place} {reason}")]
+pub(crate) struct Unfit {
+    pub(crate) place: String,
+    pub(crate) reason: &'static str,
+}

@@ -1,0 +1,137 @@
+//! The contract, over objects.
+
+use std::io::Read;
+use std::ops::Range;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::TryStreamExt as _;
+use rethread_store::backend::{
+    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Listed, LogKey, Position,
+    Put, Space, Target,
+};
+use rethread_store::{BlobId, EntryId, Line, Result, SessionId};
+
+use crate::bucket::Bucket;
+use crate::ground::Ground;
+use crate::known::Known;
+use crate::settings::Settings;
+use crate::{blobs, clearing, documents, listing, logs};
+
+/// How many blobs are put at once.
+const AT_ONCE: usize = 16;
+
+/// Sessions in one bucket, below a prefix of their own.
+#[derive(Debug)]
+pub struct S3Backend {
+    bucket: Bucket,
+    ground: Ground,
+    known: Known,
+}
+
+impl S3Backend {
+    /// Names a place. Nothing is asked of it yet, and nothing is made until something is written.
+    pub fn new(settings: &Settings) -> Result<Self> {
+        Ok(Self { bucket: Bucket::new(settings)?, ground: Ground::default(), known: Known::default() })
+    }
+
+    /// Returns the bucket, if there is something in it.
+    async fn read_from(&self) -> Result<Option<&Bucket>> {
+        Ok(self.ground.is_laid(&self.bucket).await?.then_some(&self.bucket))
+    }
+
+    /// Returns the bucket, which can keep something.
+    async fn write_to(&self) -> Result<&Bucket> {
+        self.ground.lay(&self.bucket).await?;
+        Ok(&self.bucket)
+    }
+}
+
+#[async_trait]
+impl Backend for S3Backend {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            scheme: "s3",
+            durability: Durability::Synced,
+            across_hosts: true,
+            keeps: true,
+            max_record: 64 << 20,
+        }
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Document>> {
+        let Some(bucket) = self.read_from().await? else { return Ok(None) };
+        documents::get(bucket, key).await
+    }
+
+    async fn put(&self, key: &Key, bytes: &[u8], expect: Expect) -> Result<Put> {
+        documents::put(self.write_to().await?, key, bytes, &expect).await
+    }
+
+    async fn append(&self, log: &LogKey, at: Position, lines: &[Line], _: Durability) -> Result<Append> {
+        logs::append(self.write_to().await?, &self.known, log, at, lines).await
+    }
+
+    async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
+        let Some(bucket) = self.read_from().await? else {
+            let next = if let From::Position(position) = from { position } else { 0 };
+            return Ok(Chunk { next, ..Chunk::default() });
+        };
+        logs::read(bucket, &self.known, log, from, max_bytes).await
+    }
+
+    async fn put_blob(&self, blob: &BlobId, content: &mut (dyn Read + Send)) -> Result<()> {
+        blobs::put(self.write_to().await?, blob, content).await
+    }
+
+    async fn put_blobs(&self, blobs: &[(BlobId, Bytes)]) -> Result<()> {
+        let bucket = self.write_to().await?;
+        let blobs = futures_util::stream::iter(blobs.iter().cloned().map(Ok));
+        let put =
+            |(blob, content): (BlobId, Bytes)| async move { blobs::put_one(bucket, &blob, &content).await };
+        blobs.try_for_each_concurrent(AT_ONCE, put).await
+    }
+
+    async fn get_blob(&self, blob: &BlobId, range: Range<u64>) -> Result<Option<Bytes>> {
+        let Some(bucket) = self.read_from().await? else { return Ok(None) };
+        blobs::get(bucket, blob, &range).await
+    }
+
+    async fn refresh_blob(&self, blob: &BlobId) -> Result<bool> {
+        blobs::refresh(self.write_to().await?, blob).await
+    }
+
+    async fn list(&self, space: Space, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
+        let Some(bucket) = self.read_from().await? else { return Ok(Vec::new()) };
+        listing::list(bucket, space, after, limit).await
+    }
+
+    async fn remove(&self, target: &Target) -> Result<bool> {
+        let bucket = self.write_to().await?;
+        match target {
+            Target::Document(key) => documents::remove(bucket, key).await,
+            Target::Session(session) => clearing::remove_session(bucket, &self.known, session).await,
+            Target::Blob(blob) => blobs::remove(bucket, blob).await,
+            Target::StaleBlob(blob, since) => blobs::remove_before(bucket, blob, *since).await,
+        }
+    }
+
+    async fn changed(&self, log: &LogKey, since: Position) -> Result<bool> {
+        let Some(bucket) = self.read_from().await? else { return Ok(false) };
+        logs::has_more(bucket, &self.known, log, since).await
+    }
+
+    async fn find(&self, log: &LogKey, id: &EntryId) -> Result<Option<Position>> {
+        let Some(bucket) = self.read_from().await? else { return Ok(None) };
+        logs::find(bucket, &self.known, log, id).await
+    }
+
+    async fn stat(&self, session: &SessionId) -> Result<Option<Listed>> {
+        let Some(bucket) = self.read_from().await? else { return Ok(None) };
+        listing::stat(bucket, session).await
+    }
+
+    async fn sweep(&self) -> Result<u64> {
+        clearing::sweep(self.write_to().await?, &self.known).await
+    }
+}

@@ -1,0 +1,197 @@
+//! The object that a log ends with: where the rest of it is, and its newest lines. It is the only one that changes.
+
+use std::sync::Arc;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use rethread_store::backend::{LogKey, Position};
+use rethread_store::{Error, Line, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::layout::{self, VERSION};
+use crate::piece::Piece;
+
+/// A tail with fewer appends than this and less than [`LARGE`] is only added to: a part for each of them would cost a
+/// request for each of them.
+const MANY: u32 = 20;
+/// A tail of less than this is only added to, however many appends it holds.
+const SMALL: usize = 128 << 10;
+/// A tail of as much becomes a part.
+const LARGE: usize = 4 << 20;
+/// Lines of as much become a part at once.
+const HUGE: usize = 1 << 20;
+/// A part of as much is never merged again.
+const WHOLE: u64 = 8 << 20;
+/// A part is merged with the next one unless it is so many times larger.
+const TIMES: u64 = 8;
+/// So many parts that were merged are deleted at once.
+const TOGETHER: usize = 8;
+
+/// The end of a log.
+#[derive(Clone, Debug)]
+pub(crate) struct Tail {
+    head: Head,
+    piece: Arc<Piece>,
+}
+
+/// What it says of the rest.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Head {
+    /// The layout.
+    rethread: u32,
+    /// No two states of a log are alike, not even if one was removed and begun again.
+    nonce: String,
+    /// The log's next position.
+    next: Position,
+    /// How many appends the lines below came with.
+    appends: u32,
+    /// Where the older lines are, in order.
+    parts: Vec<Part>,
+    /// Parts that were merged into others, and are still to be deleted.
+    merged: Vec<String>,
+}
+
+/// An object that holds older lines, and never changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Part {
+    pub(crate) name: String,
+    pub(crate) first: Position,
+    pub(crate) next: Position,
+    pub(crate) size: u64,
+}
+
+/// What has to be done so that lines can be added.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// They go below the others.
+    Add,
+    /// The lines that are there become a part, together with the last ones, of which there are so many.
+    Seal { merge: usize },
+    /// The same, and the new ones with them.
+    SealAll { merge: usize },
+}
+
+impl Tail {
+    /// Reads what is in the object.
+    pub(crate) fn parse(key: String, bytes: Bytes) -> Result<Self> {
+        let damaged = |reason: String| Error::Damaged { what: key.clone(), reason };
+        let end = memchr::memchr(b'\n', &bytes).ok_or_else(|| damaged("it has no first line".into()))?;
+        let head: Head = serde_json::from_slice(&bytes[..end]).map_err(|error| damaged(error.to_string()))?;
+        if head.rethread > VERSION {
+            return Err(Error::NewerFormat { found: head.rethread.to_string(), known: VERSION });
+        }
+        let piece = Arc::new(Piece::new(key, head.first(), head.next, bytes.slice(end + 1..)));
+        Ok(Self { head, piece })
+    }
+
+    /// Returns the log's next position.
+    pub(crate) fn next(&self) -> Position {
+        self.head.next
+    }
+
+    /// Returns where the older lines are, in order.
+    pub(crate) fn parts(&self) -> &[Part] {
+        &self.head.parts
+    }
+
+    /// Returns the newest lines.
+    pub(crate) fn piece(&self) -> &Piece {
+        &self.piece
+    }
+
+    /// Returns whether the tail says of an object that it belongs to the log, or did.
+    pub(crate) fn names(&self, part: &str) -> bool {
+        self.head.parts.iter().any(|known| known.name == part)
+    }
+
+    /// Says what to do with so many more bytes.
+    pub(crate) fn plan(&self, more: usize) -> Plan {
+        let here = self.piece.bytes().len();
+        if more >= HUGE {
+            return Plan::SealAll { merge: self.to_merge(here + more) };
+        }
+        let is_full = here >= LARGE || (here >= SMALL && self.head.appends >= MANY);
+        if is_full { Plan::Seal { merge: self.to_merge(here) } } else { Plan::Add }
+    }
+
+    /// Returns how many parts are so small that they are better one with what comes.
+    ///
+    /// Sizes grow at least [`TIMES`]-fold from the end to the beginning, up to [`WHOLE`]: however long a log is, beside
+    /// its whole parts there are two or three.
+    fn to_merge(&self, size: usize) -> usize {
+        let mut size = size as u64;
+        let small = |part: &&Part| {
+            let is_small = part.size < WHOLE && part.size < TIMES * size;
+            size += part.size;
+            is_small
+        };
+        self.head.parts.iter().rev().take_while(small).count()
+    }
+
+    /// Returns the state after lines were added to one, or to none at all.
+    pub(crate) fn with(before: Option<&Self>, key: &str, lines: &[Line]) -> Self {
+        let mut head = before.map(|before| before.head.clone()).unwrap_or_default();
+        head.appends += 1;
+        head.next += lines.len() as Position;
+        let bytes = joined(before.map(|before| before.piece.bytes()), lines);
+        Self::made(head, key, bytes)
+    }
+
+    /// Returns the state after what stood here went to a part that takes the place of the last ones, and these lines came.
+    pub(crate) fn sealed(&self, key: &str, part: Part, merge: usize, lines: &[Line]) -> Self {
+        let mut head = self.head.clone();
+        let kept = head.parts.len() - merge;
+        head.merged.extend(head.parts.drain(kept..).map(|part| part.name));
+        head.parts.push(part);
+        head.appends = u32::from(!lines.is_empty());
+        head.next = head.first() + lines.len() as Position;
+        Self::made(head, key, joined(None, lines))
+    }
+
+    /// Returns the same state under another name: whoever expects the old one has come too late.
+    pub(crate) fn renewed(&self, key: &str) -> Self {
+        Self::made(self.head.clone(), key, self.piece.bytes().clone())
+    }
+
+    fn made(mut head: Head, key: &str, bytes: Bytes) -> Self {
+        (head.rethread, head.nonce) = (VERSION, layout::fresh());
+        let piece = Arc::new(Piece::new(key.to_owned(), head.first(), head.next, bytes));
+        Self { head, piece }
+    }
+
+    /// Takes the names of merged parts, once there are enough of them to be worth a request.
+    pub(crate) fn take_merged(&mut self, log: &LogKey) -> Vec<String> {
+        if self.head.merged.len() < TOGETHER {
+            return Vec::new();
+        }
+        let names = std::mem::take(&mut self.head.merged);
+        names.iter().map(|name| layout::part(log, name)).collect()
+    }
+
+    /// Returns what is to be in the object.
+    pub(crate) fn to_bytes(&self) -> Bytes {
+        let head = serde_json::to_vec(&self.head).unwrap_or_default();
+        let mut bytes = BytesMut::with_capacity(head.len() + 1 + self.piece.bytes().len());
+        bytes.put_slice(&head);
+        bytes.put_u8(b'\n');
+        bytes.put_slice(self.piece.bytes());
+        bytes.freeze()
+    }
+}
+
+impl Head {
+    /// Returns the position of the first line below.
+    fn first(&self) -> Position {
+        self.parts.last().map_or(0, |part| part.next)
+    }
+}
+
+/// Returns lines as they are stored, after others.
+pub(crate) fn joined<'a>(before: impl IntoIterator<Item = &'a Bytes>, lines: &[Line]) -> Bytes {
+    let mut bytes = BytesMut::new();
+    before.into_iter().for_each(|before| bytes.put_slice(before));
+    for line in lines {
+        bytes.put_slice(line.as_bytes());
+        bytes.put_u8(b'\n');
+    }
+    bytes.freeze()
+}

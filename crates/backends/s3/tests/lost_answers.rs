@@ -1,0 +1,135 @@
+//! Answers that never come, requests that come twice, and requests that come too late.
+
+use std::time::Duration;
+
+use pollster::block_on;
+use rethread_store::backend::{Append, Backend as _, Durability, Expect, From, Key, Put};
+use rethread_testkit::{Mishap, S3};
+
+use crate::kit::{Place, append, entry, ids, line, messages, names, sized, whole};
+
+#[test]
+fn an_append_whose_answer_is_lost_is_found_again_and_not_doubled() {
+    let Some(place) = Place::new() else { return };
+    let (backend, log) = (place.backend(), messages("s"));
+    let mut expected = Vec::new();
+    for (at, mishap) in (0..).zip(Mishap::PASSING.into_iter().cycle().take(24)) {
+        let id = format!("a{at}");
+        place.way.meet([Some(mishap)]);
+        append(&backend, &log, &[line(at, &id)]);
+        let stray = block_on(backend.append(&log, at, &[line(at, "stray")], Durability::Synced)).unwrap();
+        assert_eq!(stray, Append::Moved { next: at + 1 }, "another's is not ours: {mishap:?}");
+        expected.push(id);
+    }
+    assert_eq!(names(&whole(&place.backend(), &log).lines), expected);
+}
+
+#[test]
+fn an_append_whose_answer_is_lost_while_others_go_on_is_found_beneath_theirs() {
+    let Some(place) = Place::new() else { return };
+    let (other, log) = (place.backend(), messages("s"));
+    let way = S3::shared().unwrap().way();
+    let one = place.backend_by(&way);
+    append(&one, &log, &[line(0, "a")]);
+    // The request arrives, its answer does not; the other side is done before the first asks again.
+    way.meet([Some(Mishap::LoseAnswer), Some(Mishap::KeepBack)]);
+    std::thread::scope(|scope| {
+        let ours =
+            scope.spawn(|| block_on(one.append(&log, 1, &[line(1, "ours")], Durability::Synced)).unwrap());
+        while block_on(other.read(&log, From::Last, 1)).unwrap().next < 2 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        append(&other, &log, &[line(2, "theirs")]);
+        way.let_through();
+        assert_eq!(ours.join().unwrap(), Append::Done { durability: Durability::Synced, found: Vec::new() });
+    });
+    assert_eq!(names(&whole(&one, &log).lines), ["a", "ours", "theirs"]);
+}
+
+#[test]
+fn a_part_whose_answer_is_lost_is_there_once() {
+    let Some(place) = Place::new() else { return };
+    let (backend, log) = (place.backend(), messages("s"));
+    append(&backend, &log, &[line(0, "a")]);
+    for (at, mishap) in (1..).zip(Mishap::PASSING) {
+        // So large that it goes to a part of its own: the first request is that part, the second the log's end.
+        for mishaps in [[Some(mishap), None], [None, Some(mishap)]] {
+            let at = 2 * at - 1 + u64::from(mishaps[0].is_none());
+            place.way.meet(mishaps);
+            append(&backend, &log, &[sized(at, &format!("a{at}"), 1_100_000)]);
+        }
+    }
+    let read = whole(&place.backend(), &log);
+    assert_eq!((read.lines.len(), read.next, read.damage), (13, 13, Vec::new()));
+}
+
+#[test]
+fn a_document_whose_answer_is_lost_is_ours_and_not_in_conflict_with_us() {
+    let Some(place) = Place::new() else { return };
+    let backend = place.backend();
+    let key = Key::session("s".parse().unwrap(), "lease").unwrap();
+    let put = |expect, bytes: &[u8]| match block_on(backend.put(&key, bytes, expect)).unwrap() {
+        Put::Done(version) => Expect::Version(version),
+        conflict => panic!("{conflict:?}"),
+    };
+    let mut version = Expect::Absent;
+    for (round, mishap) in (0_u8..).zip(Mishap::PASSING.into_iter().cycle().take(18)) {
+        place.way.meet([Some(mishap)]);
+        version = put(version, &[round]);
+        assert_eq!(block_on(place.backend().get(&key)).unwrap().unwrap().bytes[..], [round]);
+        place.way.meet([Some(mishap)]);
+        version = if round % 2 == 0 { put(Expect::Any, &[round, 1]) } else { version };
+    }
+}
+
+#[test]
+fn a_request_that_comes_after_its_sender_gave_up_is_made_certain_of_and_doubles_nothing() {
+    let Some(mut place) = Place::new() else { return };
+    place.patience = Duration::from_millis(700);
+    let (backend, log) = (place.backend(), messages("s"));
+    append(&backend, &log, &[line(0, "a")]);
+    place.way.meet([Some(Mishap::KeepBack)]);
+    let late = block_on(backend.append(&log, 1, &[line(1, "late")], Durability::Synced));
+    assert!(late.is_err_and(|error| error.is_passing()));
+    // Whoever gave up looks now, and is told the truth for good.
+    let next = block_on(backend.read(&log, From::Last, 1)).unwrap().next;
+    assert_eq!(next, 2, "what nobody knew of was sent again");
+    append(&backend, &log, &[line(2, "b")]);
+    place.way.let_through();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(names(&whole(&place.backend(), &log).lines), ["a", "late", "b"]);
+}
+
+#[test]
+fn a_request_that_comes_after_others_went_on_is_refused() {
+    let Some(mut place) = Place::new() else { return };
+    place.patience = Duration::from_millis(700);
+    let (backend, other, log) = (place.backend(), place.backend(), messages("s"));
+    append(&backend, &log, &[line(0, "a")]);
+    place.way.meet([Some(Mishap::KeepBack)]);
+    let late = block_on(backend.append(&log, 1, &[line(1, "late")], Durability::Synced));
+    assert!(late.is_err());
+    append(&other, &log, &[line(1, "b")]);
+    place.way.let_through();
+    std::thread::sleep(Duration::from_millis(300));
+    let stray = block_on(backend.append(&log, 1, &[line(1, "late")], Durability::Synced)).unwrap();
+    assert_eq!(stray, Append::Moved { next: 2 });
+    assert_eq!(names(&whole(&backend, &log).lines), ["a", "b"]);
+}
+
+#[test]
+fn in_any_weather_every_entry_is_there_once_and_in_order() {
+    let Some(place) = Place::new() else { return };
+    let (store, session) = place.session();
+    place.way.bad_weather(4);
+    let mut expected = Vec::new();
+    for round in 0..60 {
+        let ids: Vec<_> = (0..4).map(|number| format!("r{round}.{number}")).collect();
+        let tickets: Vec<_> = ids.iter().map(|id| block_on(session.append(entry(id))).unwrap()).collect();
+        tickets.into_iter().for_each(|ticket| drop(ticket.wait().unwrap()));
+        expected.extend(ids);
+    }
+    place.way.bad_weather(0);
+    assert_eq!(ids(&session), expected);
+    store.close().unwrap();
+}

@@ -1,0 +1,116 @@
+//! What a server must be, and what is in the bucket.
+
+use std::fs;
+use std::thread;
+
+use pollster::block_on;
+use rethread_store::backend::{Backend as _, Durability, Expect, Key, Space};
+use rethread_store::{BlobId, Error};
+use rethread_testkit::{Access, S3, cannot};
+
+use crate::kit::{Place, line, messages};
+
+fn key() -> Key {
+    Key::store("format").unwrap()
+}
+
+fn told(error: &dyn std::error::Error) -> String {
+    std::iter::successors(Some(error), |error| error.source()).map(|error| format!("{error}: ")).collect()
+}
+
+#[test]
+fn a_server_that_ignores_conditions_is_refused_before_anything_is_kept() {
+    let Some(server) = S3::start(Access::Open) else {
+        return cannot("there is no S3 server: scripts/setup s3");
+    };
+    let place = Place::on(&server);
+    block_on(place.backend().put(&key(), b"1", Expect::Any)).unwrap();
+    let worse = Place::on(&server);
+    for place in [&worse, &place] {
+        place.way.ignore_conditions();
+        let backend = place.backend();
+        let refused =
+            block_on(backend.append(&messages("s"), 0, &[line(0, "a")], Durability::Synced)).unwrap_err();
+        assert!(told(&refused).contains("ignores If-None-Match"), "{}", told(&refused));
+        assert!(block_on(backend.put(&key(), b"2", Expect::Any)).is_err());
+        assert!(block_on(backend.put_blob(&BlobId::of(b"x"), &mut &b"x"[..])).is_err());
+    }
+    assert_eq!(worse.names(""), Vec::<String>::new());
+    assert_eq!(place.names(""), ["documents/format"]);
+}
+
+#[test]
+fn nothing_is_made_by_reading() {
+    let Some(place) = Place::new() else { return };
+    let backend = place.backend();
+    assert!(block_on(backend.list(Space::Sessions, None, 9)).unwrap().is_empty());
+    assert!(block_on(backend.get_blob(&BlobId::of(b"x"), 0..9)).unwrap().is_none());
+    assert!(!place.objects.try_exists().unwrap());
+}
+
+#[test]
+fn many_that_begin_at_once_all_begin() {
+    let Some(place) = Place::new() else { return };
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| block_on(place.backend().put(&key(), b"1", Expect::Any)).unwrap());
+        }
+    });
+    assert_eq!(block_on(place.backend().get(&key())).unwrap().unwrap().bytes, "1");
+}
+
+#[test]
+fn a_newer_layout_is_refused_and_a_place_of_another_program_left_alone() {
+    let Some(place) = Place::new() else { return };
+    block_on(place.backend().put(&key(), b"1", Expect::Any)).unwrap();
+    let marker = place.objects.join("rethread");
+    let try_it = |content: &str| {
+        fs::write(&marker, content).unwrap();
+        let backend = place.backend();
+        (
+            block_on(backend.get(&key())).unwrap_err(),
+            block_on(backend.put(&key(), b"2", Expect::Any)).unwrap_err(),
+        )
+    };
+    let (read, written) = try_it("rethread 2\n");
+    assert!(matches!(read, Error::NewerFormat { known: 1, .. }), "{read:?}");
+    assert!(matches!(written, Error::NewerFormat { known: 1, .. }), "{written:?}");
+    let (read, written) = try_it("a recipe for bread\n");
+    assert!(matches!(read, Error::Damaged { .. }) && matches!(written, Error::Damaged { .. }));
+    assert_eq!(fs::read_to_string(&marker).unwrap(), "a recipe for bread\n");
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_told_after_a_while() {
+    let Some(mut place) = Place::new() else { return };
+    place.patience = std::time::Duration::from_millis(300);
+    let settings = rethread_s3::Settings::parse("s3://nowhere/x").unwrap();
+    let mut variables = place.way.variables();
+    variables.retain(|(name, _)| name != "AWS_ENDPOINT_URL");
+    variables.push(("AWS_ENDPOINT_URL".into(), "http://127.0.0.1:1".into()));
+    let mut settings = settings.with_variables(variables);
+    settings.patience = place.patience;
+    let backend = rethread_s3::S3Backend::new(&settings).unwrap();
+    let error = block_on(backend.get(&key())).unwrap_err();
+    assert!(error.is_passing() && told(&error).contains("s3://nowhere/x"), "{}", told(&error));
+}
+
+#[test]
+fn listings_go_on_after_a_thousand_objects() {
+    let Some(place) = Place::new() else { return };
+    let backend = place.backend();
+    block_on(backend.put(&key(), b"1", Expect::Any)).unwrap();
+    fs::create_dir_all(place.objects.join("sessions")).unwrap();
+    for number in 0..700 {
+        for name in ["lease", "messages.log"] {
+            fs::write(place.objects.join(format!("sessions/s{number:04}!{name}")), "x").unwrap();
+        }
+    }
+    for (limit, expected) in [(usize::MAX, 700), (600, 600), (3, 3)] {
+        let listed = block_on(backend.list(Space::Sessions, None, limit)).unwrap();
+        assert_eq!(listed.len(), expected);
+        assert_eq!(listed.last().unwrap().name, format!("s{:04}", expected - 1));
+    }
+    let later = block_on(backend.list(Space::Sessions, Some("s0649"), 100)).unwrap();
+    assert_eq!((later.len(), later[0].name.as_str()), (50, "s0650"));
+}

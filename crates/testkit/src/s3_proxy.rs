@@ -1,0 +1,345 @@
+//! A way to an S3 server: it counts, it lets requests about one object take turns, and it loses things.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Read, Result, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread;
+use std::time::Duration;
+
+use crate::s3::Access;
+
+/// What can happen to a request on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mishap {
+    /// It is carried out, and its answer is lost.
+    LoseAnswer,
+    /// It never arrives.
+    LoseRequest,
+    /// It is carried out twice, and only the second answer comes.
+    Twice,
+    /// It is carried out twice, and only the first answer comes.
+    Echo,
+    /// It is carried out, and answered as if the server had failed.
+    Fail,
+    /// It takes a while.
+    Slow,
+    /// It waits until [`S3Proxy::let_through`], and is carried out then, whether anybody still waits for it or not.
+    KeepBack,
+}
+
+impl Mishap {
+    /// Everything that ends by itself.
+    pub const PASSING: [Mishap; 6] =
+        [Mishap::LoseAnswer, Mishap::LoseRequest, Mishap::Twice, Mishap::Echo, Mishap::Fail, Mishap::Slow];
+}
+
+/// A way to an S3 server.
+#[derive(Debug)]
+pub struct S3Proxy {
+    port: u16,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    server: u16,
+    access: Access,
+    turns: Arc<Turns>,
+    requests: Mutex<Vec<String>>,
+    /// What happens to the next requests that change something.
+    mishaps: Mutex<Vec<Option<Mishap>>>,
+    /// Of so many requests, one meets something; 0: none does.
+    bad_weather: AtomicUsize,
+    ignores_conditions: AtomicBool,
+    is_kept_back: AtomicBool,
+}
+
+/// Whose turn it is: requests about one object come one after the other, and a listing comes alone.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    everything: RwLock<()>,
+    objects: Mutex<HashMap<String, Arc<Mutex<()>>>>,
+    /// Objects whose names are longer than those of files may be; real servers have 1,024 bytes for them.
+    long: Mutex<HashMap<String, Vec<u8>>>,
+}
+
+/// The longest name of an object of which the server can still make the names of its files.
+const LONGEST: usize = 150;
+
+impl S3Proxy {
+    pub(crate) fn to(server: u16, turns: Arc<Turns>, access: Access) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let shared = Arc::new(Shared {
+            server,
+            access,
+            turns,
+            requests: Mutex::default(),
+            mishaps: Mutex::default(),
+            bad_weather: AtomicUsize::new(0),
+            ignores_conditions: AtomicBool::new(false),
+            is_kept_back: AtomicBool::new(true),
+        });
+        let own = shared.clone();
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let own = own.clone();
+                // A client that leaves in the middle is part of many tests.
+                thread::spawn(move || drop(own.serve(&client)));
+            }
+        });
+        Self { port, shared }
+    }
+
+    /// Returns what the environment of a client has to say.
+    pub fn variables(&self) -> Vec<(String, String)> {
+        let endpoint = format!("http://127.0.0.1:{}", self.port);
+        let variables = [
+            ("AWS_ACCESS_KEY_ID", "ada"),
+            ("AWS_SECRET_ACCESS_KEY", "right"),
+            ("AWS_REGION", "us-east-1"),
+            ("AWS_ENDPOINT_URL", &endpoint),
+            ("AWS_ALLOW_HTTP", "true"),
+        ];
+        variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+    }
+
+    /// Returns what was asked since the last time: a method and a path each.
+    pub fn requests(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.shared.requests))
+    }
+
+    /// Says what happens to the next requests that change something, one after the other.
+    pub fn meet(&self, mishaps: impl IntoIterator<Item = Option<Mishap>>) {
+        let mut next: Vec<_> = mishaps.into_iter().collect();
+        next.reverse();
+        *lock(&self.shared.mishaps) = next;
+    }
+
+    /// Has one request in so many meet something, whatever it is about; 0 has none.
+    pub fn bad_weather(&self, one_in: usize) {
+        self.shared.bad_weather.store(one_in, Ordering::SeqCst);
+    }
+
+    /// Makes the server look like one that knows no conditions.
+    pub fn ignore_conditions(&self) {
+        assert_eq!(self.shared.access, Access::Open, "what is signed cannot be changed");
+        self.shared.ignores_conditions.store(true, Ordering::SeqCst);
+    }
+
+    /// Lets through what was kept back.
+    pub fn let_through(&self) {
+        self.shared.is_kept_back.store(false, Ordering::SeqCst);
+    }
+}
+
+impl Shared {
+    fn serve(&self, client: &TcpStream) -> Result<()> {
+        client.set_nodelay(true)?;
+        let (mut incoming, mut server) = (BufReader::new(client.try_clone()?), None);
+        while let Some(request) = Message::read(&mut incoming, Whose::Request)? {
+            lock(&self.requests).push(request.first.clone());
+            let mishap = self.mishap(&request);
+            match mishap {
+                Some(Mishap::LoseRequest) => return Ok(()),
+                Some(Mishap::Slow) => thread::sleep(Duration::from_millis(fastrand::u64(1..60))),
+                Some(Mishap::KeepBack) => {
+                    while self.is_kept_back.load(Ordering::SeqCst) {
+                        thread::sleep(Duration::from_millis(2));
+                    }
+                }
+                _ => {}
+            }
+            let mut answer = self.carry_out(&request, &mut server)?;
+            match mishap {
+                Some(Mishap::Twice) => answer = self.carry_out(&request, &mut server)?,
+                Some(Mishap::Echo) => drop(self.carry_out(&request, &mut server)?),
+                Some(Mishap::LoseAnswer) => return Ok(()),
+                Some(Mishap::Fail) => answer = Message::new("HTTP/1.1 500 Internal Server Error", b"as told"),
+                _ => {}
+            }
+            answer.write(client)?;
+        }
+        Ok(())
+    }
+
+    fn mishap(&self, request: &Message) -> Option<Mishap> {
+        let one_in = self.bad_weather.load(Ordering::SeqCst);
+        if one_in > 0 && fastrand::usize(..one_in) == 0 {
+            return fastrand::choice(Mishap::PASSING);
+        }
+        if request.first.starts_with("GET") || request.first.starts_with("HEAD") {
+            return None;
+        }
+        lock(&self.mishaps).pop().flatten()
+    }
+
+    /// Has the server do it, when it is its turn.
+    fn carry_out(&self, request: &Message, server: &mut Option<TcpStream>) -> Result<Message> {
+        let path = request.path();
+        let (object, query) = path.split_once('?').unwrap_or((path, ""));
+        let is_about_all = query.contains("list-type") || query.starts_with("delete");
+        let turn = lock(&self.turns.objects).entry(object.to_owned()).or_default().clone();
+        let (_all, _some, _own);
+        if is_about_all {
+            _all = self.turns.everything.write().unwrap_or_else(PoisonError::into_inner);
+        } else {
+            _some = self.turns.everything.read().unwrap_or_else(PoisonError::into_inner);
+            _own = lock(&turn);
+        }
+        if object.len() > LONGEST {
+            return Ok(self.turns.long(request, object));
+        }
+        let request = self.changed(request);
+        // A connection that was not used for a while may be gone.
+        for _ in 0..2 {
+            if server.is_none() {
+                *server = Some(TcpStream::connect(("127.0.0.1", self.server))?);
+            }
+            let Some(stream) = server.as_ref() else { continue };
+            stream.set_nodelay(true)?;
+            let whose = if request.first.starts_with("HEAD") { Whose::AnswerToHead } else { Whose::Answer };
+            let answer =
+                request.write(stream).and_then(|()| Message::read(&mut BufReader::new(stream), whose));
+            match answer {
+                Ok(Some(answer)) => return Ok(answer),
+                _ => *server = None,
+            }
+        }
+        Err(std::io::ErrorKind::ConnectionReset.into())
+    }
+
+    fn changed(&self, request: &Message) -> Message {
+        let mut request = request.clone();
+        if self.access == Access::Open {
+            request.headers.retain(|(name, _)| name != "authorization");
+        }
+        if self.ignores_conditions.load(Ordering::SeqCst) {
+            request.headers.retain(|(name, _)| name != "if-match" && name != "if-none-match");
+        }
+        request
+    }
+}
+
+impl Turns {
+    /// Does what the server would do, if it could.
+    fn long(&self, request: &Message, object: &str) -> Message {
+        let mut objects = lock(&self.long);
+        let tag = |bytes: &[u8]| {
+            let sum = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+                (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+            });
+            format!("\"{sum:032x}\"")
+        };
+        let now = objects.get(object).map(|bytes| tag(bytes));
+        match request.first.split(' ').next() {
+            Some("PUT") => {
+                let refused = request.header("if-none-match").is_some_and(|_| now.is_some())
+                    || request.header("if-match").is_some_and(|wanted| now.as_deref() != Some(wanted));
+                if refused {
+                    return Message::new("HTTP/1.1 412 Precondition Failed", b"");
+                }
+                objects.insert(object.to_owned(), request.body.clone());
+                let mut answer = Message::new("HTTP/1.1 200 OK", b"");
+                answer.headers.push(("etag".into(), tag(&request.body)));
+                answer
+            }
+            Some("GET") if now.is_some() => {
+                let mut answer = Message::new("HTTP/1.1 200 OK", &objects[object]);
+                answer.headers.push(("etag".into(), now.unwrap_or_default()));
+                answer.headers.push(("last-modified".into(), "Mon, 01 Jan 2024 00:00:00 GMT".into()));
+                answer
+            }
+            Some("GET") => Message::new("HTTP/1.1 404 Not Found", b"NoSuchKey"),
+            _ => {
+                objects.remove(object);
+                Message::new("HTTP/1.1 204 No Content", b"")
+            }
+        }
+    }
+}
+
+/// A request or an answer.
+#[derive(Clone, Debug)]
+struct Message {
+    first: String,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    Request,
+    Answer,
+    /// It tells the length of what it does not send.
+    AnswerToHead,
+}
+
+impl Message {
+    fn new(first: &str, body: &[u8]) -> Self {
+        let length = ("content-length".to_owned(), body.len().to_string());
+        Self { first: first.to_owned(), headers: vec![length], body: body.to_owned() }
+    }
+
+    /// Reads one; `None` if the other side has left.
+    fn read(reader: &mut BufReader<impl Read>, whose: Whose) -> Result<Option<Self>> {
+        let mut line = || {
+            let mut line = String::new();
+            reader.read_line(&mut line)?;
+            Result::Ok(line.trim_end().to_owned())
+        };
+        let first = line()?;
+        if first.is_empty() {
+            return Ok(None);
+        }
+        let mut headers = Vec::new();
+        while let Some((name, value)) = line()?.split_once(':') {
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+        let mut message = Self { first, headers, body: Vec::new() };
+        if message.header("transfer-encoding").is_some_and(|encoding| encoding.contains("chunked")) {
+            loop {
+                let mut size = String::new();
+                reader.read_line(&mut size)?;
+                let size = usize::from_str_radix(size.trim(), 16).map_err(std::io::Error::other)?;
+                let mut chunk = vec![0; size + 2];
+                reader.read_exact(&mut chunk)?;
+                message.body.extend(&chunk[..size]);
+                if size == 0 {
+                    break;
+                }
+            }
+            message.headers.retain(|(name, _)| name != "transfer-encoding" && name != "trailer");
+            message.headers.push(("content-length".into(), message.body.len().to_string()));
+        } else if whose != Whose::AnswerToHead {
+            let length = message.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+            message.body = vec![0; length];
+            reader.read_exact(&mut message.body)?;
+        }
+        Ok(Some(message))
+    }
+
+    fn write(&self, mut stream: &TcpStream) -> Result<()> {
+        let mut bytes = format!("{}\r\n", self.first).into_bytes();
+        for (name, value) in &self.headers {
+            bytes.extend(format!("{name}: {value}\r\n").bytes());
+        }
+        bytes.extend(b"\r\n");
+        bytes.extend(&self.body);
+        stream.write_all(&bytes)
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    fn path(&self) -> &str {
+        self.first.split(' ').nth(1).unwrap_or_default()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
