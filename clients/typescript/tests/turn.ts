@@ -4,11 +4,12 @@ import { query } from "@anthropic-ai/claude-agent-sdk";
 import { RethreadSessionStore } from "../src/index.js";
 
 const [prompt = "", resume] = process.argv.slice(2);
-const { CLAUDE: executable = "claude" } = process.env;
+const { CLAUDE: executable = "claude", PROJECT: cwd = "." } = process.env;
 
 const messages = query({
   prompt,
   options: {
+    cwd,
     pathToClaudeCodeExecutable: executable,
     permissionMode: "bypassPermissions",
     allowDangerouslySkipPermissions: true,

@@ -1,4 +1,4 @@
-//! A proxy before a keeper that passes every request on and loses most of the answers.
+//! A proxy before a keeper that passes every request on and loses half of the answers.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// What becomes of requests, one after another.
-const FATES: [Fate; 5] = [Fate::Lost, Fate::Cut, Fate::Twice, Fate::Unavailable, Fate::Refused];
+const FATES: [Fate; 7] =
+    [Fate::Lost, Fate::Twice, Fate::Cut, Fate::Refused, Fate::Twice, Fate::Unavailable, Fate::Twice];
 
 /// What becomes of one request.
 #[derive(Clone, Copy, Debug)]

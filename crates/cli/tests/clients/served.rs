@@ -7,6 +7,9 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
+/// The key of a store that is encrypted, within the keeper's home.
+const KEY: &str = "master.key";
+
 /// A keeper in a process and a home of its own.
 pub(crate) struct Served {
     home: TempDir,
@@ -22,7 +25,11 @@ impl Served {
     pub(crate) fn on(store: impl FnOnce(PathBuf) -> String) -> Self {
         let home = tempfile::tempdir().unwrap();
         let store = store(home.path().join("store"));
-        let mut serve = command(&home, &["serve", "--listen", "127.0.0.1:0", "--no-open", "--store", &store]);
+        if is_encrypted(&store) {
+            let key = home.path().join(KEY);
+            assert!(command(&home, "file:.", &["key", key.to_str().unwrap()]).status().unwrap().success());
+        }
+        let mut serve = command(&home, &store, &["serve", "--listen", "127.0.0.1:0", "--no-open"]);
         let mut keeper = serve.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -43,20 +50,24 @@ impl Served {
 
     /// Runs the program to its end, beside this keeper and on the same store; returns what it printed.
     pub(crate) fn run(&self, words: &[&str]) -> String {
-        let output = command(&self.home, &[&["--store", &self.store], words].concat())
-            .stderr(Stdio::piped())
-            .output()
-            .unwrap();
+        let output = command(&self.home, &self.store, words).stderr(Stdio::piped()).output().unwrap();
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 }
 
-fn command(home: &TempDir, words: &[&str]) -> Command {
+fn is_encrypted(store: &str) -> bool {
+    store.starts_with("encrypted+")
+}
+
+fn command(home: &TempDir, store: &str, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rethread"));
-    command.args(words).current_dir(home.path()).stdin(Stdio::null());
+    command.args(["--store", store]).args(words).current_dir(home.path()).stdin(Stdio::null());
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("LANG", "C.UTF-8");
     command.env("HOME", home.path()).env("RETHREAD_HOME", home.path().join("rethread"));
+    if is_encrypted(store) {
+        command.env("RETHREAD_KEY_FILE", home.path().join(KEY));
+    }
     command
 }
 
