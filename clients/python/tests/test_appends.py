@@ -93,11 +93,11 @@ class Appends(unittest.TestCase):
 
         run(test)
 
-    def test_a_large_append_goes_in_parts_and_an_entry_of_ten_megabytes_passes(self) -> None:
+    def test_a_large_append_goes_in_parts_and_an_entry_of_five_megabytes_passes(self) -> None:
         async def test() -> None:
             store = keeper()
-            batch = [entry(text="x" * 1_000_000, n=number) for number in range(10)]
-            batch += [entry(text="ü" * 5_000_000), *(entry(n=number) for number in range(5_000))]
+            batch = [entry(text="x" * 1_000_000, n=number) for number in range(5)]
+            batch += [entry(text="ü" * 2_500_000), *(entry(n=number) for number in range(2_500))]
             await store.append(KEY, batch)
             self.assertEqual(await store.load(KEY), batch)
 
