@@ -26,6 +26,8 @@ const PAGE: usize = 8 << 20;
 const LISTED: usize = 512;
 /// How many sessions are remembered to be there.
 const KNOWN: usize = 10_000;
+/// The longest keys that are remembered: theirs have no end.
+const SHORT: usize = 4096;
 /// How often a session is begun anew that somebody removes at the same time.
 const ATTEMPTS: usize = 5;
 
@@ -46,6 +48,9 @@ pub(crate) enum MirrorError {
     /// The session was removed and begun again.
     #[error("the session was begun again since")]
     BegunAgain,
+    /// The store does not take it now.
+    #[error("the store did not take it in time; it may yet")]
+    Slow,
     /// The store refused.
     #[error(transparent)]
     Store(#[from] Error),
@@ -239,11 +244,13 @@ impl Mirror {
             Some((whose, _)) if whose == *key => {}
             _ => return Err(MirrorError::Foreign(id)),
         }
-        let mut known = self.known();
-        if known.len() >= KNOWN {
-            known.clear();
+        if key.size() <= SHORT {
+            let mut known = self.known();
+            if known.len() >= KNOWN {
+                known.clear();
+            }
+            known.insert(id, (key.clone(), session.clone()));
         }
-        known.insert(id, (key.clone(), session.clone()));
         Ok(session)
     }
 

@@ -71,6 +71,19 @@ fn of_many_who_add_the_same_entries_at_once_each_entry_is_added_by_one() {
     assert_eq!((added, chain.split(' ').count(), ids.len()), (120, 120, 120));
 }
 
+/// A change of metadata reads the log on its own, and further than the writer had: entries in between were not looked at.
+#[test]
+fn what_others_added_before_a_change_of_metadata_is_not_added_again() {
+    let home = Home::new();
+    let session = conversation(&home.open(), "s", 1);
+    assert_eq!(add(&session, [2]), 1);
+    let elsewhere = run(home.open().open(&session_id("s"))).unwrap();
+    assert_eq!(add(&elsewhere, [3]), 1);
+    run(session.update(|metadata| metadata.name = Some("n".into()))).unwrap();
+    assert_eq!(add(&session, [3, 4]), 1);
+    assert_eq!(chain_of(&session), "u1 u2 u3 u4");
+}
+
 #[test]
 fn a_session_that_was_purged_and_begun_again_holds_nothing_of_before() {
     let home = Home::new();

@@ -35,6 +35,12 @@ impl MirrorKey {
         id
     }
 
+    /// Returns how many bytes its texts have.
+    pub(crate) fn size(&self) -> usize {
+        let subpath = self.subpath.as_ref().map_or(0, String::len);
+        self.namespace.len() + self.project_key.len() + self.session_id.len() + subpath
+    }
+
     /// Returns how the names of everything beneath a session begin.
     pub(crate) fn subkeys(&self) -> String {
         let project = hashed(&[&self.namespace, &self.project_key]);

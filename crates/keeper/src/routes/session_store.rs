@@ -2,6 +2,8 @@
 //!
 //! Their keys are any texts of any length, so they come in bodies and not in paths.
 
+mod summaries;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +12,6 @@ use axum::extract::{DefaultBodyLimit, FromRequestParts, Path, State};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use futures_util::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -21,7 +22,7 @@ use utoipa_axum::routes;
 use crate::extract::Body;
 use crate::gate::{APPEND, Caller};
 use crate::keeper::Keeper;
-use crate::mirror::{Mirror, MirrorError, MirrorKey, MirroredPage, Summary, is_batch, named};
+use crate::mirror::{Mirror, MirrorError, MirrorKey, MirroredPage, is_batch, named};
 use crate::problem::Problem;
 use crate::scope::Scope;
 
@@ -29,10 +30,6 @@ use crate::scope::Scope;
 const PLACE: &str = "/api/v1/session-store/";
 /// How long an append may take before its caller is told to ask again: it may get in later all the same.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The largest summary that is kept.
-const SUMMARY: usize = 256 << 10;
-/// How many summaries are read at once.
-const AT_ONCE: usize = 16;
 
 pub(super) fn table() -> OpenApiRouter<Arc<Keeper>> {
     let most = usize::try_from(APPEND).unwrap_or(usize::MAX);
@@ -42,8 +39,8 @@ pub(super) fn table() -> OpenApiRouter<Arc<Keeper>> {
         .routes(routes!(sessions))
         .routes(routes!(subkeys))
         .routes(routes!(delete))
-        .routes(routes!(summaries))
-        .routes(routes!(summarize))
+        .routes(routes!(summaries::summaries))
+        .routes(routes!(summaries::summarize))
 }
 
 /// Returns the namespace that a path is in.
@@ -150,14 +147,11 @@ pub(crate) async fn append(
     if all == 0 {
         return Ok(Json(Appended { added: 0, known: 0 }));
     }
-    // Not in the request's own task: whoever hangs up leaves no session behind that was begun and has nothing in it.
-    let work = apart(&keeper, async move |mirror| mirror.append(&key, entries).await);
-    let added = tokio::time::timeout(PATIENCE, work).await.map_err(|_| {
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "slow")
-            .detail("the store did not take it in time; it may yet")
-            .hint("ask again with the same batch id")
-            .retryable()
-    })??;
+    let work = async move |mirror: &Mirror| {
+        let appended = tokio::time::timeout(PATIENCE, mirror.append(&key, entries)).await;
+        appended.unwrap_or(Err(MirrorError::Slow))
+    };
+    let added = apart(&keeper, work).await?;
     Ok(Json(Appended { added, known: all - added }))
 }
 
@@ -316,122 +310,8 @@ pub(crate) async fn delete(
     Ok(Json(DeletedFromStore { deleted }))
 }
 
-/// Which summaries.
-#[derive(Deserialize, ToSchema)]
-pub(crate) struct SummariesRequest {
-    project_key: String,
-    /// Whose summaries: each SDK has a form of its own.
-    #[schema(pattern = "^[a-z0-9-]{1,40}$")]
-    format: String,
-}
-
-/// What an SDK made of the sessions of a project.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Summaries {
-    items: Vec<SummarizedSession>,
-}
-
-/// A session, and what an SDK made of it.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct SummarizedSession {
-    session_id: String,
-    /// When it was last written, in milliseconds since 1970.
-    mtime: i64,
-    /// Changes whenever the session does.
-    version: String,
-    /// What was kept last; null if nothing was. It is of the whole session if its version is the session's.
-    #[schema(value_type = Option<KeptSummary>)]
-    summary: Option<Summary>,
-}
-
-/// A summary that was kept.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it goes out as it was kept")]
-pub(crate) struct KeptSummary {
-    /// Which beginning of the session it is of.
-    log: String,
-    /// Up to where: it goes on with what `load` gives after this.
-    position: u64,
-    /// The session's version then.
-    version: String,
-    /// The SDK's own.
-    #[schema(value_type = Object)]
-    data: Box<RawValue>,
-}
-
-/// Lists what an SDK made of its sessions
-#[utoipa::path(post, path = "/session-store/{namespace}/summaries", operation_id = "session_store_summaries", params(("namespace" = String, Path)), request_body = SummariesRequest, responses((status = 200, body = Summaries), (status = "default", body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn summaries(
-    State(keeper): State<Arc<Keeper>>,
-    Namespace(namespace): Namespace,
-    Body(SummariesRequest { project_key, format }): Body<SummariesRequest>,
-) -> Result<Json<Summaries>, Problem> {
-    check_format(&format)?;
-    let work = async move |mirror: &Mirror| {
-        let sessions = mirror.sessions(&namespace, &project_key).await?;
-        let summarized = futures_util::stream::iter(sessions).map(async |session| {
-            let summary = mirror.summary(&session.id, &format).await?;
-            Ok(SummarizedSession {
-                session_id: session.session_id,
-                mtime: session.modified.as_millisecond(),
-                version: session.version,
-                summary,
-            })
-        });
-        let all: Vec<Result<_, MirrorError>> = summarized.buffered(AT_ONCE).collect().await;
-        all.into_iter().collect::<Result<Vec<_>, _>>()
-    };
-    Ok(Json(Summaries { items: apart(&keeper, work).await? }))
-}
-
-/// A summary to be kept.
-#[derive(Deserialize, ToSchema)]
-pub(crate) struct SummarizeRequest {
-    project_key: String,
-    session_id: String,
-    /// Whose summary it is: each SDK has a form of its own.
-    #[schema(pattern = "^[a-z0-9-]{1,40}$")]
-    format: String,
-    /// What `load` said of the entries it was made of.
-    log: String,
-    position: u64,
-    version: String,
-    /// The SDK's own.
-    #[schema(value_type = Object)]
-    data: Box<RawValue>,
-}
-
-/// Keeps what an SDK made of a session, so that nobody has to make it again
-#[utoipa::path(post, path = "/session-store/{namespace}/summarize", operation_id = "session_store_summarize", params(("namespace" = String, Path)), request_body = SummarizeRequest, responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn summarize(
-    State(keeper): State<Arc<Keeper>>,
-    namespace: Namespace,
-    Body(request): Body<SummarizeRequest>,
-) -> Result<StatusCode, Problem> {
-    let SummarizeRequest { project_key, session_id, format, log, position, version, data } = request;
-    check_format(&format)?;
-    if !data.get().starts_with('{') {
-        return Err(Problem::bad_request("a summary is a JSON object"));
-    }
-    if data.get().len() > SUMMARY {
-        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large")
-            .detail(format!("a summary has at most {SUMMARY} bytes")));
-    }
-    let key = StoreKey { project_key, session_id, subpath: None }.within(namespace);
-    let summary = Summary { log, position, version, data };
-    apart(&keeper, async move |mirror| mirror.summarize(&key, &format, &summary).await).await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-fn check_format(format: &str) -> Result<(), Problem> {
-    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    match (1..=40).contains(&format.len()) && format.bytes().all(is_plain) {
-        true => Ok(()),
-        false => Err(Problem::bad_request("a format is 1 to 40 of a-z 0-9 -")),
-    }
-}
-
-/// Works on a thread of its own: some stores do theirs on the thread that asks.
+/// Works on a thread of its own: some stores do theirs on the thread that asks. What is begun is done, though whoever asked
+/// may hang up.
 async fn apart<T: Send + 'static>(
     keeper: &Arc<Keeper>,
     work: impl AsyncFnOnce(&Mirror) -> Result<T, MirrorError> + Send + 'static,
@@ -448,6 +328,10 @@ impl From<MirrorError> for Problem {
             MirrorError::BegunAgain => {
                 Self::conflict("begun-again", error.to_string()).hint("read it from its beginning")
             }
+            MirrorError::Slow => Self::new(StatusCode::SERVICE_UNAVAILABLE, "slow")
+                .detail(error.to_string())
+                .hint("ask again with the same batch id")
+                .retryable(),
             MirrorError::Store(rethread_store::Error::Trashed(id)) => {
                 Self::conflict("in-the-trash", "somebody put this session into the trash")
                     .hint(format!("`rethread restore {id}` brings it back, `rethread purge {id}` makes room"))

@@ -111,7 +111,10 @@ impl Head {
     pub(crate) async fn ensure_fold(&mut self, backend: &dyn Backend, log: &LogKey) -> Result<()> {
         if self.fold.is_none() && log.name == LogName::Messages {
             let mut fold = Fold::load(backend, &log.session).await?;
-            // It may have read further than this head had.
+            // It may have read further than this head had, and past entries that were not looked at.
+            if fold.next > self.next {
+                self.seen = None;
+            }
             self.next = self.next.max(fold.next);
             self.leaf = fold.leaf;
             self.trashed = fold.metadata.trashed_at.is_some();
