@@ -20,7 +20,7 @@ pub(crate) const TRIALS: &[Trial] = &[
     Trial { name: "encrypted-append", run: |bench| rows(encrypted::append(bench)) },
     Trial { name: "encrypted-load", run: |bench| rows(encrypted::load(bench)) },
     Trial { name: "frameworks-append", run: |bench| rows(python::append(bench)) },
-    Trial { name: "frameworks-load", run: |bench| rows(python::load(bench)) },
+    Trial { name: "frameworks-load", run: python::load },
     Trial { name: "postgres-load", run: |bench| rows(postgres::load(bench)) },
 ];
 
