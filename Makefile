@@ -13,6 +13,7 @@ page: ## Build the page that is embedded in rethread
 test: ## Run every test, doctests and browsers included
 	scripts/setup
 	scripts/page build
+	scripts/clients build || [ "$$CI" != true ]
 	cargo test --workspace --locked --no-fail-fast
 	CLAUDE_VERSION=2.0.0 cargo test --locked -p rethread-transcripts --test main
 	cargo build --locked -p rethread
@@ -22,6 +23,7 @@ test: ## Run every test, doctests and browsers included
 check: ## Format, lints, types, docs, licences and sources of the dependencies
 	scripts/setup check
 	scripts/page check
+	scripts/clients check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked

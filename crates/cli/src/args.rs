@@ -84,6 +84,7 @@ pub(crate) enum Verb {
     Interrupt(Interrupt),
     Watch(Watch),
     Attention(Attention),
+    Token(Token),
     Service(Service),
     Tour(Tour),
     Completions(Completions),
@@ -795,6 +796,22 @@ pub(crate) struct Attention {
     pub(crate) all: bool,
     /// Print each request as JSON, one object per line
     #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List, make and end tokens for programs that use the keeper's session store, as the official SDKs do
+#[derive(Debug, Arguments)]
+pub(crate) struct Token {
+    /// Make a token of this name, and print it this once
+    pub(crate) name: Option<String>,
+    /// The namespace that it opens: programs of different namespaces see nothing of each other
+    #[arg(long, requires = "name", conflicts_with = "revoke")]
+    pub(crate) namespace: Option<String>,
+    /// End it
+    #[arg(long, requires = "name")]
+    pub(crate) revoke: bool,
+    /// Print each token's name and namespace as JSON, one object per line
+    #[arg(long, conflicts_with = "name")]
     pub(crate) json: bool,
 }
 

@@ -30,7 +30,7 @@ use crate::commands::{
     Append, Archive, Attention, Checkpoint, Checkpoints, Completions, Copy, Delete, Diff, Doctor, Du, Export,
     Fork, Gc, Handoff, Import, Interrupt, Key, List, Logs, Materialize, New, Open, Purge, Rename, Repair,
     Restore, Resume, Rewind, Scan, Send, Serve, ServeUi, Service, Show, Status, Stop, Sync, Tag, Tail, Take,
-    Tour, Verify, Watch,
+    Token, Tour, Verify, Watch,
 };
 use crate::context::Context;
 use crate::failure::{Done, Failure};
@@ -127,6 +127,7 @@ fn dispatch(verb: Verb, context: &Context, ui: &mut Ui) -> Result<Done, Failure>
         Verb::Interrupt(typed) => Interrupt::from(typed).run(context, ui),
         Verb::Watch(typed) => Watch::from(typed).run(context, ui),
         Verb::Attention(typed) => Attention::from(typed).run(context, ui),
+        Verb::Token(typed) => Token::from(typed).run(context, ui),
         Verb::Service(typed) => Service::from(typed).run(context, ui),
         Verb::Tour(_) | Verb::Completions(_) | Verb::Key(_) | Verb::Ui(_) => {
             unreachable!("these need no store and were run before")

@@ -4,6 +4,7 @@ mod append;
 mod bundle;
 mod care;
 mod checkpoints;
+mod clients;
 mod copies;
 mod encryption;
 mod fire;

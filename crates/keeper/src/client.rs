@@ -38,6 +38,11 @@ impl Client {
         self.ask(Method::POST, path, Some(body)).await
     }
 
+    /// Has something taken away.
+    pub async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        self.ask(Method::DELETE, path, None::<&()>).await
+    }
+
     async fn ask<T: DeserializeOwned>(
         &self,
         method: Method,

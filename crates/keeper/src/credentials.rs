@@ -12,6 +12,7 @@ use subtle::ConstantTimeEq as _;
 
 use crate::error::{Error, Result};
 use crate::private_file;
+use crate::tokens::{TokenGrant, Tokens};
 
 /// How long a code is good for.
 const CODE: Duration = Duration::from_secs(60);
@@ -26,6 +27,8 @@ const LOGINS: usize = 256;
 pub(crate) struct Credentials {
     /// What scripts show; where there is none, only pages come in.
     token: Option<String>,
+    /// What other programs show, who may use the session store only.
+    pub(crate) tokens: Option<Tokens>,
     place: PathBuf,
     state: Mutex<State>,
 }
@@ -47,19 +50,25 @@ impl Credentials {
         private_file::replace(&path, token.as_bytes()).map_err(Error::io("write", &path))?;
         let place = home.join("logins.json");
         let state = State { codes: HashMap::new(), logins: logins(&place) };
-        Ok(Self { token: Some(token), place, state: Mutex::new(state) })
+        let tokens = Some(Tokens::open(home)?);
+        Ok(Self { token: Some(token), tokens, place, state: Mutex::new(state) })
     }
 
     /// Remembers logins, and has no token: whoever comes in is a page that was let in.
     pub(crate) fn of_pages(home: &Path) -> Self {
         let place = home.join("logins.json");
         let state = State { codes: HashMap::new(), logins: logins(&place) };
-        Self { token: None, place, state: Mutex::new(state) }
+        Self { token: None, tokens: None, place, state: Mutex::new(state) }
     }
 
     /// Returns whether this is the token. Takes as long for any text of the same length.
     pub(crate) fn is_token(&self, text: &str) -> bool {
         self.token.as_ref().is_some_and(|token| bool::from(text.as_bytes().ct_eq(token.as_bytes())))
+    }
+
+    /// Returns what a token is for that is not the keeper's own.
+    pub(crate) fn grant(&self, text: &str) -> Option<TokenGrant> {
+        self.tokens.as_ref()?.find(text)
     }
 
     /// Returns whether a cookie is one that was given out.

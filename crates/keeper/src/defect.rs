@@ -10,6 +10,8 @@ pub(crate) enum Defect {
     AcceptNullOrigin,
     /// Guessing costs nothing.
     ForgetTheRateLimit,
+    /// A program with a token for one namespace comes into another one, and into everything else.
+    ForgetTheNamespace,
     /// A link beneath Claude Code's folder is followed.
     FollowLinks,
     /// A decision need not name what was shown.

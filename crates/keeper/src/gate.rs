@@ -19,11 +19,14 @@ use crate::defect::Defect;
 use crate::door::Door;
 use crate::peer::Peer;
 use crate::problem::Problem;
+use crate::routes::session_store;
 
 /// A header that no form and no image can send.
 pub(crate) const CUSTOM: &str = "x-rethread";
 /// The most that a request may bring.
 pub(crate) const BODY: u64 = 8 << 20;
+/// The same where sessions are appended to: a line of a transcript may hold an image, or what a tool said.
+pub(crate) const APPEND: u64 = 64 << 20;
 /// The longest path with its query that makes sense.
 const PATH: usize = 4096;
 
@@ -37,6 +40,11 @@ pub(crate) enum Caller {
     Anybody,
     /// A script with the token.
     Token,
+    /// A program with a token for one namespace of the session store.
+    Program {
+        /// What the token is called.
+        name: String,
+    },
     /// A page with a cookie.
     Page {
         /// The cookie, to be forgotten at logout.
@@ -55,6 +63,7 @@ impl Caller {
         match self {
             Caller::Anybody => "anybody".into(),
             Caller::Token => "token".into(),
+            Caller::Program { name } => format!("token {name}"),
             Caller::Page { .. } => "page".into(),
             Caller::Local { pid } => format!("process {pid}"),
         }
@@ -129,7 +138,7 @@ fn pass(door: &Door, request: &Request<Body>, peer: &Peer) -> Result<Caller, Pro
     let caller = match (peer, is_open) {
         (Peer::Local { pid }, _) => Caller::Local { pid: *pid },
         (_, true) => Caller::Anybody,
-        (_, false) => authenticate(door, headers)?,
+        (_, false) => authenticate(door, headers, path)?,
     };
     let needs_origin = (is_mutation || is_upgrade) && matches!(caller, Caller::Page { .. } | Caller::Anybody);
     if needs_origin && origin == Origin::Absent {
@@ -138,9 +147,10 @@ fn pass(door: &Door, request: &Request<Body>, peer: &Peer) -> Result<Caller, Pro
     if is_mutation {
         check_form(headers)?;
     }
-    if headers.get(header::CONTENT_LENGTH).is_some_and(|length| number(length).is_none_or(|it| it > BODY)) {
+    let most = if session_store::is_append(path) { APPEND } else { BODY };
+    if headers.get(header::CONTENT_LENGTH).is_some_and(|length| number(length).is_none_or(|it| it > most)) {
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large")
-            .detail(format!("a request brings at most {BODY} bytes")));
+            .detail(format!("a request brings at most {most} bytes")));
     }
     Ok(caller)
 }
@@ -218,13 +228,13 @@ fn origin(door: &Door, headers: &HeaderMap) -> Result<Origin, Problem> {
     }
 }
 
-fn authenticate(door: &Door, headers: &HeaderMap) -> Result<Caller, Problem> {
+fn authenticate(door: &Door, headers: &HeaderMap, path: &str) -> Result<Caller, Problem> {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(given) = text(header::AUTHORIZATION) {
         let token = given.strip_prefix("Bearer ").unwrap_or_default();
         return match door.credentials.is_token(token) {
             true => Ok(Caller::Token),
-            false => Err(unknown(door, "the token is not right")),
+            false => of_program(door, token, path),
         };
     }
     let cookies =
@@ -234,6 +244,19 @@ fn authenticate(door: &Door, headers: &HeaderMap) -> Result<Caller, Problem> {
         Some(cookie) if door.credentials.is_login(cookie) => Ok(Caller::Page { cookie: cookie.to_owned() }),
         Some(_) => Err(unknown(door, "the login is over")),
         None => Err(unauthenticated("nobody is logged in")),
+    }
+}
+
+/// A program's token opens its own namespace of the session store, and nothing else there is.
+fn of_program(door: &Door, token: &str, path: &str) -> Result<Caller, Problem> {
+    let Some(grant) = door.credentials.grant(token) else {
+        return Err(unknown(door, "the token is not right"));
+    };
+    let is_its_own = session_store::namespace(path) == Some(&grant.namespace);
+    match is_its_own || Defect::ForgetTheNamespace.is_on() {
+        true => Ok(Caller::Program { name: grant.name }),
+        false => Err(forbidden("out-of-scope", "this token is for another namespace of the session store")
+            .hint(format!("it opens `/api/v1/session-store/{}/`", grant.namespace))),
     }
 }
 

@@ -20,6 +20,7 @@ use crate::door::Door;
 use crate::drive::Drivers;
 use crate::error::{Error, Result};
 use crate::hub::Hub;
+use crate::mirror::Mirror;
 use crate::pending::Pending;
 use crate::roots::Roots;
 use crate::settings::Settings;
@@ -44,6 +45,8 @@ pub(crate) struct Keeper {
     pub(crate) drivers: Drivers,
     pub(crate) attention: Attentions,
     pub(crate) pending: Pending,
+    /// Sessions of the official SDKs.
+    pub(crate) mirror: Mirror,
     /// Sessions that somebody decided to drive though another program does.
     taken_over: Mutex<HashSet<String>>,
     /// Sessions that were begun, by the key of whoever asked: the same key twice is one session.
@@ -94,6 +97,7 @@ impl Keeper {
             drivers: Drivers::default(),
             attention,
             pending: Pending::open(home)?,
+            mirror: Mirror::new(settings.store.clone()),
             taken_over: Mutex::default(),
             begun: Mutex::default(),
             agent_version: tokio::sync::OnceCell::new(),

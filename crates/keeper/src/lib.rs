@@ -38,6 +38,7 @@ mod item;
 mod keeper;
 mod merge;
 mod metrics;
+mod mirror;
 mod open_files;
 mod page;
 mod peer;
@@ -54,6 +55,7 @@ mod search;
 mod server;
 mod settings;
 mod stream;
+mod tokens;
 mod topic;
 mod ui;
 mod wire;
@@ -70,6 +72,7 @@ pub use problem::Problem;
 pub use routes::{openapi, route_table};
 pub use server::Running;
 pub use settings::{Agent, Bypass, PORT, Settings};
+pub use tokens::TokenGrant;
 pub use ui::{KeeperUrl, RunningUi, UI_PORT, UiSettings};
 
 // Here, since its samples use the store and the driver, and nobody else has both.

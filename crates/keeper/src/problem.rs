@@ -114,7 +114,10 @@ impl From<rethread_store::Error> for Problem {
         match &error {
             Error::SessionNotFound(_) | Error::Gone(_) | Error::Trashed(_) => Self::not_found("session"),
             Error::EntryNotFound { .. } => Self::not_found("message"),
-            Error::BadName { .. } => Self::bad_request(error.to_string()),
+            Error::BadName { .. } | Error::BadEntry(_) => Self::bad_request(error.to_string()),
+            Error::TooLarge { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large").detail(error.to_string())
+            }
             Error::Held { holder, .. } | Error::Fenced { holder, .. } => {
                 Self::conflict("held", error.to_string())
                     .hint("watch it, fork it, or take over")

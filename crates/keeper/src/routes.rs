@@ -12,8 +12,10 @@ mod messages;
 mod problems;
 mod projects;
 mod search;
+pub(crate) mod session_store;
 mod sessions;
 mod subagents;
+mod tokens;
 mod transcript;
 mod tree;
 
@@ -91,6 +93,9 @@ fn table() -> OpenApiRouter<Arc<Keeper>> {
         .routes(routes!(attention::list))
         .routes(routes!(attention::decide))
         .routes(routes!(search::search))
+        .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(tokens::revoke))
+        .merge(session_store::table())
         .routes(routes!(events::events))
         .routes(routes!(events::stream));
     OpenApiRouter::with_openapi(Api::openapi()).nest("/api/v1", api)

@@ -133,7 +133,10 @@ impl Hunt {
                 }
             };
             let mut from = 0;
-            while let Some(found) = sieve.find_at(&chunk[..end], from) {
+            // An empty sieve finds every place: each line is looked at once all the same.
+            while from < end
+                && let Some(found) = sieve.find_at(&chunk[..end], from)
+            {
                 let begins = memchr::memrchr(b'\n', &chunk[..found.start()]).map_or(0, |newline| newline + 1);
                 let ends =
                     memchr::memchr(b'\n', &chunk[found.start()..end]).map_or(end, |it| found.start() + it);
@@ -141,7 +144,7 @@ impl Hunt {
                 if hits.len() >= most {
                     return Ok(hits);
                 }
-                from = ends;
+                from = ends + 1;
             }
             at += end as u64;
         }

@@ -9,6 +9,7 @@ const CAUGHT: &[(&str, &str)] = &[
     ("SkipTheHostCheck", "security::dns_rebinding_meets_a_name_that_is_not_ours"),
     ("AcceptNullOrigin", "security::a_cross_site_websocket_is_refused_before_it_is_one"),
     ("ForgetTheRateLimit", "security::guessing_gets_slow_and_whoever_knows_the_token_does_not_notice"),
+    ("ForgetTheNamespace", "session_store::a_token_opens_its_own_namespace_and_nothing_else"),
     ("FollowLinks", "security::a_symlinked_transcript_does_not_exist"),
     ("ForgetTheRoots", "security::sessions_outside_the_allowed_roots_do_not_exist"),
 ];

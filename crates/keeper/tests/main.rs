@@ -8,5 +8,6 @@ mod kit;
 mod page;
 mod reading;
 mod security;
+mod session_store;
 mod streams;
 mod ui;

@@ -324,6 +324,9 @@ fn a_text_is_found_in_every_conversation_with_its_place() {
     let one_project = kept.get("/search?q=message&project=/tmp/one&role=assistant").good();
     assert_eq!(one_project["items"].as_array().unwrap().len(), 2);
     assert_eq!(kept.get("/search?q=x").status, 400);
+    // Nothing of it is written in JSON as it is: that once was looked for without end in the first line without it.
+    let odd = kept.get("/search?q=%C3%BC%C3%9F").good();
+    assert_eq!((odd["items"].as_array().unwrap().len(), &odd["items"][0]["session_id"]), (1, &json!(other)));
 }
 
 #[test]

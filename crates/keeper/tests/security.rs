@@ -10,7 +10,12 @@ use crate::kit::{Home, Kept, session};
 
 /// Fills in what a route's path leaves open.
 fn path(route: &str, id: &str) -> String {
-    route.replace("{id}", id).replace("{uuid}", "u1").replace("{agent}", "a1")
+    route
+        .replace("{id}", id)
+        .replace("{uuid}", "u1")
+        .replace("{agent}", "a1")
+        .replace("{namespace}", "team")
+        .replace("{name}", "n1")
 }
 
 fn is_open(method: &str, route: &str) -> bool {
@@ -33,7 +38,7 @@ pub(crate) fn refuses_every_attack(kept: &Kept, token: &str, id: &str) {
     let table = route_table();
     assert!(table.len() > 20, "{table:?}");
     let ours = format!("http://{}", kept.host());
-    let large = "x".repeat(9 << 20);
+    let (large, larger) = ("x".repeat(9 << 20), "x".repeat(65 << 20));
     for (method, route) in &table {
         let (open, mutates) = (is_open(method, route), method != "GET");
         let place = path(route, id);
@@ -76,7 +81,8 @@ pub(crate) fn refuses_every_attack(kept: &Kept, token: &str, id: &str) {
             let page = ("Origin", ours.as_str());
             assert_eq!(ask(&[page, simple[1]]), 403, "{method} {route} without the header");
             assert_eq!(ask(&[page, simple[0]]), 415, "{method} {route} as text");
-            let status = kept.ask(method, &place, &[page], &large).status;
+            let body = if place.ends_with("/append") { &larger } else { &large };
+            let status = kept.ask(method, &place, &[page], body).status;
             assert_eq!(status, 413, "{method} {route} with a large body");
         }
         if route.contains("{id}") {

@@ -44,6 +44,8 @@ pub(crate) enum Defect {
     RenameBeforeSync,
     /// A document is written over in place.
     ReplaceInPlace,
+    /// An entry that the log holds is added once more, though it should not be.
+    AddTwice,
     /// A failure whose ticket was dropped is forgotten.
     ForgetTheUnheard,
     /// Whoever lost the lease goes on writing.

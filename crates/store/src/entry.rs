@@ -76,8 +76,9 @@ impl Entry {
         Self { bytes, id, timestamp: None }
     }
 
-    /// Returns the same entry under another id.
-    pub(crate) fn with_id(mut self, id: EntryId) -> Self {
+    /// Returns the same entry under another id, whatever it calls itself.
+    #[must_use]
+    pub fn with_id(mut self, id: EntryId) -> Self {
         self.id = id;
         self
     }

@@ -85,6 +85,19 @@ impl Session {
         self.submit(LogName::Messages, drafts).await
     }
 
+    /// Adds those entries whose ids the session's own log does not hold yet, all of them or none; the ticket names them.
+    ///
+    /// So an append whose answer was lost can be repeated, here or in another process, and changes nothing then. The log
+    /// is read for its ids when this is first asked of it, and never again as long as it is written from here.
+    pub async fn append_new(&self, entries: Vec<Entry>) -> Result<Ticket> {
+        let new = |entry| {
+            let entry = self.store.redacted(entry);
+            self.check_size(&entry).map(|()| Draft::new_entry(entry))
+        };
+        let drafts = entries.into_iter().map(new).collect::<Result<_>>()?;
+        self.submit(LogName::Messages, drafts).await
+    }
+
     /// Adds an entry and changes metadata, both or neither.
     ///
     /// The change is made again from the newest metadata whenever somebody else was faster.

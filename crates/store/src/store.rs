@@ -101,6 +101,10 @@ pub struct NewSession {
     pub agent_name: Option<String>,
     /// Labels.
     pub tags: Vec<String>,
+    /// It belongs to another session, and is listed only when asked for.
+    pub child: bool,
+    /// Everything else that is to be known of it.
+    pub extra: serde_json::Map<String, serde_json::Value>,
 }
 
 impl NewSession {
@@ -138,6 +142,8 @@ impl NewSession {
         metadata.provider = self.provider;
         metadata.agent_name = self.agent_name;
         metadata.tags = self.tags;
+        metadata.child = self.child;
+        metadata.extra = self.extra;
         metadata
     }
 }

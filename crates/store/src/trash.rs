@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::backend::{Key, LogKey, LogName, Space, Target};
+use crate::backend::{From, Key, LogKey, LogName, Space, Target};
 use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
@@ -97,6 +97,9 @@ impl Store {
             let Ok(session) = listed.name.parse::<SessionId>() else {
                 continue;
             };
+            if !self.may_inherit(&session, id).await? {
+                continue;
+            }
             let fold = Fold::load(&*self.inner.backend, &session).await?;
             if fold.copied_to.is_some() {
                 // Whoever made the copies may have died before they were durable, and then this was its last origin.
@@ -107,6 +110,19 @@ impl Store {
             }
         }
         Ok(forks)
+    }
+
+    /// Returns whether a session may have begun as an attached fork of another: its first record says so, and reading all
+    /// the others for it would make a purge as long as everything there is.
+    async fn may_inherit(&self, session: &SessionId, from: &SessionId) -> Result<bool> {
+        let log = LogKey::new(session.clone(), LogName::Messages);
+        let chunk = self.inner.backend.read(&log, From::Position(0), 1).await?;
+        let first = chunk.lines.first().filter(|line| line.stamp().position == 0);
+        Ok(match first.map(|line| Note::read(&line.body())) {
+            Some(Note::Created { origin, .. }) => origin.is_some_and(|origin| origin.session == *from),
+            // One that is lost says nothing.
+            _ => true,
+        })
     }
 
     async fn note(&self, id: &SessionId, note: Note) -> Result<()> {

@@ -9,6 +9,7 @@ mod head;
 mod operation;
 mod pool;
 mod queue;
+mod seen;
 mod state;
 mod unheard;
 mod worker;

@@ -49,6 +49,7 @@ const CAUGHT: &[(&str, &str)] = &[
     ("BelieveTheCache", "promises::d14_cached_metadata_of_another_log_is_not_believed"),
     ("RenameBeforeSync", "fire::crash_states::a_crash_of_the_machine_at_any_call_keeps_every_promise"),
     ("ReplaceInPlace", "promises::d14_documents_are_replaced_whole_and_metadata_is_rebuilt_from_the_log"),
+    ("AddTwice", "new_entries::of_many_who_add_the_same_entries_at_once_each_entry_is_added_by_one"),
     (
         "ForgetTheUnheard",
         "promises::d7_a_failure_whose_ticket_was_dropped_shows_in_health_and_in_the_next_flush",

@@ -15,6 +15,7 @@ mod import;
 mod kit;
 mod listing;
 mod long;
+mod new_entries;
 mod older_faults;
 mod promises;
 mod recorder;

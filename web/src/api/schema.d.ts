@@ -259,6 +259,125 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/session-store/{namespace}/append": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Adds entries to a session of an SDK's */
+        post: operations["session_store_append"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session-store/{namespace}/delete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Deletes a session of an SDK's for good, with its parts */
+        post: operations["session_store_delete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session-store/{namespace}/load": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Reads a session of an SDK's */
+        post: operations["session_store_load"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session-store/{namespace}/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Lists an SDK's sessions of a project */
+        post: operations["session_store_sessions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session-store/{namespace}/subkeys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Lists the parts of an SDK's session: its subagents' transcripts */
+        post: operations["session_store_subkeys"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session-store/{namespace}/summaries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Lists what an SDK made of its sessions */
+        post: operations["session_store_summaries"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session-store/{namespace}/summarize": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Keeps what an SDK made of a session, so that nobody has to make it again */
+        post: operations["session_store_summarize"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sessions": {
         parameters: {
             query?: never;
@@ -585,6 +704,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the tokens of programs */
+        get: operations["list_tokens"];
+        put?: never;
+        /** Makes a token for a program that uses the session store, and nothing else */
+        post: operations["create_token"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tokens/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Ends a token */
+        delete: operations["revoke_token"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -601,6 +755,36 @@ export interface components {
             missing?: string | null;
             program?: string | null;
             version?: string | null;
+        };
+        /** @description Entries that were given together. */
+        AppendBatch: {
+            /** @description Kept byte for byte. One with a `uuid` that the session holds is left out; one without is always new. */
+            entries: Record<string, never>[];
+            /** @description A name of the caller's: the same batch again, under the same name, changes nothing. */
+            id: string;
+            /**
+             * Format: int32
+             * @description How many entries of the batch came in earlier requests.
+             */
+            offset?: number;
+        };
+        /** @description What became of entries. */
+        Appended: {
+            /**
+             * Format: int64
+             * @description How many were new, and are durable now.
+             */
+            added: number;
+            /**
+             * Format: int64
+             * @description How many were there already.
+             */
+            known: number;
+        };
+        /** @description Entries to be added. */
+        AppendRequest: {
+            batches: components["schemas"]["AppendBatch"][];
+            key: components["schemas"]["StoreKey"];
         };
         /** @description A request for a decision. */
         Attention: {
@@ -704,6 +888,18 @@ export interface components {
         Deleted: {
             /** @description What to `POST` to take it out again. */
             undo: string;
+        };
+        /** @description What was deleted. */
+        DeletedFromStore: {
+            /**
+             * Format: int64
+             * @description How many sessions and parts of them there were.
+             */
+            deleted: number;
+        };
+        /** @description What to delete. */
+        DeleteRequest: {
+            key: components["schemas"]["StoreKey"];
         };
         /**
          * @description What happened to a path, in one word.
@@ -842,6 +1038,20 @@ export interface components {
             /** @description A turn ran, and ends. */
             interrupted: boolean;
         };
+        /** @description A summary that was kept. */
+        KeptSummary: {
+            /** @description The SDK's own. */
+            data: Record<string, never>;
+            /** @description Which beginning of the session it is of. */
+            log: string;
+            /**
+             * Format: int64
+             * @description Up to where: it goes on with what `load` gives after this.
+             */
+            position: number;
+            /** @description The session's version then. */
+            version: string;
+        };
         /**
          * @description What to do about who drives a session.
          * @enum {string}
@@ -871,6 +1081,44 @@ export interface components {
             heartbeat_seconds: number;
             /** Format: int64 */
             page: number;
+        };
+        /** @description Part of a session. */
+        LoadedPage: {
+            /** @description The entries in the order they came, byte for byte; null if there is no such session. */
+            entries?: Record<string, never>[] | null;
+            /** @description Which beginning of the session this is: one that was deleted and begun again has another. */
+            log?: string | null;
+            /**
+             * Format: int64
+             * @description How many entries could not be read for damage.
+             */
+            lost: number;
+            /** @description Whether there may be more. */
+            more: boolean;
+            /**
+             * Format: int64
+             * @description Where the next page begins.
+             */
+            next: number;
+            /** @description Changes whenever the session does; taken before it was read. */
+            version?: string | null;
+        };
+        /** @description What to read. */
+        LoadRequest: {
+            /**
+             * Format: int64
+             * @description Where the page before ended; its `next`.
+             */
+            after?: number;
+            key: components["schemas"]["StoreKey"];
+            /** @description Which beginning that page was of; its `log`. Another one by now is a conflict. */
+            log?: string | null;
+        };
+        /** @description A token that was made. */
+        MadeToken: {
+            grant: components["schemas"]["TokenGrant"];
+            /** @description The token. It is shown here and never again. */
+            token: string;
         };
         /** @description One part of a conversation. Parts of one API message share their `message_id`. */
         MessageItem: {
@@ -932,6 +1180,13 @@ export interface components {
             permission_mode?: string | null;
             /** @description What is said first. */
             prompt?: string | null;
+        };
+        /** @description A token to be made. */
+        NewToken: {
+            /** @description A person's name for it: 1 to 64 of `[A-Za-z0-9._-]`. */
+            name: string;
+            /** @description The namespace that it opens; `default` if none is named. */
+            namespace?: string | null;
         };
         /** @description A prompt. */
         NewTurn: {
@@ -1031,6 +1286,10 @@ export interface components {
         /** @description All projects. */
         ProjectPage: {
             items: components["schemas"]["Project"][];
+        };
+        /** @description Which project. */
+        ProjectRequest: {
+            project_key: string;
         };
         /** @description Prompts that wait. */
         QueuePage: {
@@ -1186,6 +1445,27 @@ export interface components {
          * @enum {string}
          */
         Sort: "updated" | "created";
+        /** @description One session of a project. */
+        StoredSession: {
+            /**
+             * Format: int64
+             * @description When it was last written, in milliseconds since 1970.
+             */
+            mtime: number;
+            session_id: string;
+        };
+        /** @description Sessions of a project. */
+        StoredSessions: {
+            items: components["schemas"]["StoredSession"][];
+        };
+        /** @description Which session, in the SDKs' own words. */
+        StoreKey: {
+            /** @description Their project: a directory's encoded path, or whatever the program says. */
+            project_key: string;
+            session_id: string;
+            /** @description A part of the session, as a subagent's transcript; absent for the session itself. */
+            subpath?: string | null;
+        };
         /** @description A subagent; `messages?agent=ID` reads its transcript. */
         SubagentItem: {
             agent_id: string;
@@ -1197,6 +1477,67 @@ export interface components {
         /** @description The subagents of a session. */
         SubagentPage: {
             items: components["schemas"]["SubagentItem"][];
+        };
+        /** @description The parts of a session. */
+        Subkeys: {
+            items: string[];
+        };
+        /** @description Which session's parts. */
+        SubkeysRequest: {
+            project_key: string;
+            session_id: string;
+        };
+        /** @description What an SDK made of the sessions of a project. */
+        Summaries: {
+            items: components["schemas"]["SummarizedSession"][];
+        };
+        /** @description Which summaries. */
+        SummariesRequest: {
+            /** @description Whose summaries: each SDK has a form of its own. */
+            format: string;
+            project_key: string;
+        };
+        /** @description A session, and what an SDK made of it. */
+        SummarizedSession: {
+            /**
+             * Format: int64
+             * @description When it was last written, in milliseconds since 1970.
+             */
+            mtime: number;
+            session_id: string;
+            summary?: components["schemas"]["KeptSummary"] | null;
+            /** @description Changes whenever the session does. */
+            version: string;
+        };
+        /** @description A summary to be kept. */
+        SummarizeRequest: {
+            /** @description The SDK's own. */
+            data: Record<string, never>;
+            /** @description Whose summary it is: each SDK has a form of its own. */
+            format: string;
+            /** @description What `load` said of the entries it was made of. */
+            log: string;
+            /** Format: int64 */
+            position: number;
+            project_key: string;
+            session_id: string;
+            version: string;
+        };
+        /** @description What a token is for. The token itself is nowhere: only its hash is kept. */
+        TokenGrant: {
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
+            created_at: string;
+            /** @description A person's name for it. */
+            name: string;
+            /** @description The namespace that it opens. */
+            namespace: string;
+        };
+        /** @description The tokens there are, without the tokens themselves. */
+        TokenPage: {
+            items: components["schemas"]["TokenGrant"][];
         };
         /** @description The branches of a conversation, and its relatives. */
         Tree: {
@@ -1675,6 +2016,235 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["SearchPage"];
                 };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    session_store_append: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AppendRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Appended"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    session_store_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeleteRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedFromStore"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    session_store_load: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LoadRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoadedPage"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    session_store_sessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProjectRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredSessions"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    session_store_subkeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubkeysRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Subkeys"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    session_store_summaries: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SummariesRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Summaries"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    session_store_summarize: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SummarizeRequest"];
+            };
+        };
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             default: {
                 headers: {
@@ -2382,6 +2952,91 @@ export interface operations {
         requestBody?: never;
         responses: {
             101: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_tokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenPage"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewToken"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MadeToken"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revoke_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,5 +1,6 @@
 //! From drafts to lines: every record gets its position, its parent and its stamp.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -22,6 +23,8 @@ pub(crate) struct Composed {
     pub(crate) lines: Vec<Line>,
     /// For each operation: where its records stand, or why it cannot be done.
     pub(crate) outcomes: Vec<Result<Vec<Placed>>>,
+    /// Something was left out, for it is there already.
+    pub(crate) left_out: bool,
     /// Where the handles' own places will be.
     lanes: Vec<(Arc<Lane>, Leaf)>,
 }
@@ -117,10 +120,18 @@ impl Record {
 
 fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) -> Result<Vec<Placed>> {
     let mut records: Vec<Record> = Vec::with_capacity(operation.drafts.len());
+    let mut twice = HashSet::new();
     for draft in &mut operation.drafts {
         let lane = || operation.lane.as_ref().map(|lane| composed.place_of(lane)).unwrap_or_default();
         records.extend(match draft {
             Draft::Entry(entry, prepared) => {
+                Some(Record { prepared: prepared.take(), ..Record::new(Kind::Entry, entry.clone()) })
+            }
+            Draft::NewEntry(entry, _) if is_there(head, entry) || !twice.insert(entry.id().clone()) => {
+                composed.left_out = true;
+                None
+            }
+            Draft::NewEntry(entry, prepared) => {
                 Some(Record { prepared: prepared.take(), ..Record::new(Kind::Entry, entry.clone()) })
             }
             Draft::Copy(entry) => Some(Record::new(Kind::Copy, entry.clone())),
@@ -176,6 +187,10 @@ fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) ->
         placed.push(Placed { id, position });
     }
     Ok(placed)
+}
+
+fn is_there(head: &Head, entry: &Entry) -> bool {
+    head.seen.as_ref().is_some_and(|seen| seen.holds(entry.id())) && !Defect::AddTwice.is_on()
 }
 
 fn changed(head: &Head, change: &mut super::operation::Change) -> Result<Option<Entry>> {

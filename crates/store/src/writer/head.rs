@@ -10,6 +10,8 @@ use crate::id::EntryId;
 use crate::note::Note;
 use crate::stamp::{Kind, Line};
 
+use super::seen::Seen;
+
 const READ_AHEAD: usize = 1 << 20;
 
 /// The end of a log as this writer last saw it.
@@ -29,6 +31,8 @@ pub(crate) struct Head {
     pub(crate) unkept: bool,
     /// The session's state, once somebody asked for it.
     pub(crate) fold: Option<Box<Fold>>,
+    /// Which entries there are, once somebody asked for that.
+    pub(crate) seen: Option<Seen>,
 }
 
 impl Head {
@@ -66,6 +70,7 @@ impl Head {
             entry_at: None,
             unkept: !backend.capabilities().keeps,
             fold: None,
+            seen: None,
         }
     }
 
@@ -75,7 +80,14 @@ impl Head {
         if durability != Durability::Written {
             self.settled = self.next;
         }
+        self.confirm_seen();
         self
+    }
+
+    fn confirm_seen(&mut self) {
+        if let Some(seen) = &mut self.seen {
+            seen.confirm();
+        }
     }
 
     /// Takes in what others appended since.
@@ -86,6 +98,7 @@ impl Head {
             if next == self.next {
                 // Others made sure of what they found before they added to it, and of theirs when they were done.
                 self.settled = self.next;
+                self.confirm_seen();
                 return Ok(fresh);
             }
             lines.iter().for_each(|line| self.apply(line));
@@ -98,7 +111,10 @@ impl Head {
     pub(crate) async fn ensure_fold(&mut self, backend: &dyn Backend, log: &LogKey) -> Result<()> {
         if self.fold.is_none() && log.name == LogName::Messages {
             let mut fold = Fold::load(backend, &log.session).await?;
-            // It may have read further than this head had.
+            // It may have read further than this head had, and past entries that were not looked at.
+            if fold.next > self.next {
+                self.seen = None;
+            }
             self.next = self.next.max(fold.next);
             self.leaf = fold.leaf;
             self.trashed = fold.metadata.trashed_at.is_some();
@@ -106,6 +122,28 @@ impl Head {
             fold.next = self.next;
             self.fold = Some(Box::new(fold));
         }
+        Ok(())
+    }
+
+    /// Reads which entries there are, once: from then on it is known of every record that comes.
+    pub(crate) async fn ensure_seen(&mut self, backend: &dyn Backend, log: &LogKey) -> Result<()> {
+        if self.seen.is_some() {
+            return Ok(());
+        }
+        let (mut seen, mut from) = (Seen::default(), 0);
+        while from < self.next {
+            let Chunk { lines, next, .. } = backend.read(log, From::Position(from), READ_AHEAD).await?;
+            if next == from {
+                break;
+            }
+            // What others added meanwhile comes with the next batch, which they were faster than.
+            let entries = lines.iter().map(Line::stamp).filter(|stamp| stamp.position < self.next);
+            let entries = entries.filter(|stamp| stamp.kind == Kind::Entry);
+            entries.for_each(|stamp| seen.compose(&stamp.id));
+            from = next;
+        }
+        seen.confirm();
+        self.seen = Some(seen);
         Ok(())
     }
 
@@ -121,6 +159,9 @@ impl Head {
                 self.leaf = Leaf { position: Some(stamp.position), depth: stamp.depth };
                 let dated = line.timestamp().is_some();
                 self.entry_at = (!dated).then(Timestamp::now);
+                if let Some(seen) = &mut self.seen {
+                    seen.compose(&stamp.id);
+                }
             }
             Kind::Copy => {}
             Kind::Note => {

@@ -19,6 +19,8 @@ pub(crate) type Change = Box<dyn FnMut(&mut Metadata) + Send>;
 pub(crate) enum Draft {
     /// Part of the conversation; prepared, unless it was composed before.
     Entry(Entry, Option<Prepared>),
+    /// The same; nothing is written if the log holds an entry of this id.
+    NewEntry(Entry, Option<Prepared>),
     /// An inherited entry, copied.
     Copy(Entry),
     /// Something about the session.
@@ -38,9 +40,17 @@ impl Draft {
         Draft::Entry(entry, Some(prepared))
     }
 
+    /// Drafts a part of the conversation that may be in it already.
+    pub(crate) fn new_entry(entry: Entry) -> Self {
+        let prepared = Prepared::of(&entry);
+        Draft::NewEntry(entry, Some(prepared))
+    }
+
     pub(crate) fn size(&self) -> usize {
         match self {
-            Draft::Entry(entry, _) | Draft::Copy(entry) => entry.as_bytes().len() + 128,
+            Draft::Entry(entry, _) | Draft::NewEntry(entry, _) | Draft::Copy(entry) => {
+                entry.as_bytes().len() + 128
+            }
             _ => 512,
         }
     }
@@ -84,12 +94,18 @@ impl Operation {
     }
 
     pub(crate) fn has_note(&self) -> bool {
-        self.drafts.iter().any(|draft| !matches!(draft, Draft::Entry(..) | Draft::Copy(_)))
+        self.drafts
+            .iter()
+            .any(|draft| !matches!(draft, Draft::Entry(..) | Draft::NewEntry(..) | Draft::Copy(_)))
     }
 
     pub(crate) fn needs_fold(&self) -> bool {
         let needs = |draft: &Draft| matches!(draft, Draft::Change(_) | Draft::CopiesEnd);
         self.nonce.is_some() || self.drafts.iter().any(needs)
+    }
+
+    pub(crate) fn needs_seen(&self) -> bool {
+        self.drafts.iter().any(|draft| matches!(draft, Draft::NewEntry(..)))
     }
 
     pub(crate) fn fail(mut self, error: &Error) {

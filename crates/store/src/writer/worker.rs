@@ -73,6 +73,12 @@ pub(crate) async fn write(
         {
             return outcome.failed(operations, None, error);
         }
+        if composed.is_none()
+            && operations.iter().any(Operation::needs_seen)
+            && let Err(error) = head.ensure_seen(backend, log).await
+        {
+            return outcome.failed(operations, None, error);
+        }
         if head.entry_at.is_some() && operations.iter().any(Operation::has_note) {
             // The log's own time is when its last entry was written, and the note is about to change it.
             if let Ok(Some(listed)) = backend.stat(&log.session).await {
@@ -98,6 +104,14 @@ pub(crate) async fn write(
             continue;
         }
         if lines.lines.is_empty() {
+            // What is there may be another process's, and not be durable yet.
+            if lines.left_out
+                && durability == Durability::Synced
+                && let Err(error) = backend.settle(log).await
+            {
+                outcome.head = Some(head);
+                return outcome.failed(operations, None, error);
+            }
             outcome.head = Some(head);
             outcome.finish(backend, log, operations, lines, durability).await;
             return outcome;
