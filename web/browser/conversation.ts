@@ -2,6 +2,7 @@
 
 import { appendFileSync, mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { structuredPatch } from "diff";
 import type { Desk } from "./kit.ts";
 
 let next = 1;
@@ -99,18 +100,36 @@ export class Conversation {
     name: string,
     input: object,
     output: unknown,
-    options: { isError?: boolean; seconds?: number; id?: string } = {},
+    options: { isError?: boolean; seconds?: number; id?: string; result?: object | undefined } = {},
   ): this {
     const call = options.id ?? `toolu_${this.session.slice(0, 8)}_${this.calls++}`;
     this.reply({ type: "tool_use", id: call, name, input });
     this.later(options.seconds ?? 0);
     if (output === undefined) return this;
-    return this.add("user", {
-      role: "user",
-      content: [
-        { type: "tool_result", tool_use_id: call, content: output, ...(options.isError ? { is_error: true } : {}) },
-      ],
-    });
+    return this.add(
+      "user",
+      {
+        role: "user",
+        content: [
+          { type: "tool_result", tool_use_id: call, content: output, ...(options.isError ? { is_error: true } : {}) },
+        ],
+      },
+      options.result ? { toolUseResult: options.result } : {},
+    );
+  }
+
+  /** An edit, with the patch that Claude Code writes beside its result. */
+  edit(path: string, before: string, after: string): this {
+    const { hunks } = structuredPatch("a", "b", before, after);
+    const result = {
+      filePath: path,
+      oldString: before,
+      newString: after,
+      originalFile: before,
+      structuredPatch: hunks,
+    };
+    const input = { file_path: path, old_string: before, new_string: after };
+    return this.tool("Edit", input, "The file has been updated.", { result });
   }
 
   named(name: string): this {
@@ -210,16 +229,8 @@ export function flaky(desk: Desk, session = id()): Conversation {
     .says(
       "The check moves before the wait, and a wait that cannot fit is not started. What is left of the deadline is never slept away.",
     )
-    .tool(
-      "Edit",
-      { file_path: `${desk.project}/src/retry.rs`, old_string: before, new_string: after },
-      "The file has been updated.",
-    )
-    .tool(
-      "Edit",
-      { file_path: `${desk.project}/tests/retry.rs`, old_string: "a\nb\nc", new_string: "a\nB\nc\nd" },
-      "The file has been updated.",
-    )
+    .edit(`${desk.project}/src/retry.rs`, before, after)
+    .edit(`${desk.project}/tests/retry.rs`, "a\nb\nc", "a\nB\nc\nd")
     .tool("Bash", { command: "cargo test --test retry" }, "test result: ok. 7 passed; 0 failed; finished in 0.38s", {
       seconds: 14,
     })

@@ -23,6 +23,7 @@ use crate::hub::Hub;
 use crate::pending::Pending;
 use crate::roots::Roots;
 use crate::settings::Settings;
+use crate::sketch::Sketches;
 
 /// A mark on sessions of the store that only hold what the keeper adds to a native one.
 pub const COMPANION: &str = "companion";
@@ -44,6 +45,7 @@ pub(crate) struct Keeper {
     pub(crate) drivers: Drivers,
     pub(crate) attention: Attentions,
     pub(crate) pending: Pending,
+    pub(crate) sketches: Sketches,
     /// Sessions that somebody decided to drive though another program does.
     taken_over: Mutex<HashSet<String>>,
     /// Sessions that were begun, by the key of whoever asked: the same key twice is one session.
@@ -94,6 +96,7 @@ impl Keeper {
             drivers: Drivers::default(),
             attention,
             pending: Pending::open(home)?,
+            sketches: Sketches::default(),
             taken_over: Mutex::default(),
             begun: Mutex::default(),
             agent_version: tokio::sync::OnceCell::new(),

@@ -1,22 +1,21 @@
 /** Beside the thread: files and checkpoints, subagents, problems, the raw line, and facts. */
 
-import { useEffect, useState } from "preact/hooks";
-import { raw } from "../api/keeper.ts";
 import type { Card } from "../api/types.ts";
 import { Copy } from "../parts/copy.tsx";
 import { Grip } from "../parts/grip.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Ago } from "../parts/time.tsx";
 import { looking } from "../state/changes.ts";
-import { isChecked, isSheetOpen, problems, rawMessage, rewinding, subagents, type Tab, tab } from "../state/details.ts";
+import { isChecked, isSheetOpen, problems, rewinding, subagents, type Tab, tab } from "../state/details.ts";
 import { INFO, infoWidth, isPanelOpen } from "../state/settings.ts";
 import type { Transcript } from "../state/transcript.ts";
 import { plain } from "../text/safe.ts";
-import { count, number, place, size } from "../text/words.ts";
+import { count, place, size } from "../text/words.ts";
 import { Changes } from "./changes.tsx";
 import { DiffPanel } from "./diff_panel.tsx";
+import { ProblemPanel } from "./problems.tsx";
+import { Raw } from "./raw.tsx";
 import { RewindPanel } from "./rewind.tsx";
-import { nextProblem } from "./session.tsx";
 
 const TABS: [Tab, string][] = [
   ["changes", "Changes"],
@@ -69,7 +68,7 @@ export function Details({ transcript, card }: { transcript: Transcript; card: Ca
             <Changes transcript={transcript} card={card} />
           ))}
         {tab.value === "subagents" && <Subagents />}
-        {tab.value === "problems" && <ProblemList card={card} />}
+        {tab.value === "problems" && <ProblemPanel transcript={transcript} card={card} />}
         {tab.value === "raw" && <Raw transcript={transcript} />}
         {tab.value !== "raw" && card && <Facts card={card} />}
       </div>
@@ -95,86 +94,6 @@ function Subagents() {
           </li>
         ))}
       </ul>
-    </section>
-  );
-}
-
-function ProblemList({ card }: { card: Card | undefined }) {
-  const all = problems.value;
-  const report = JSON.stringify({ session: card?.session_id, health: card?.health, problems: all }, null, 2);
-  return (
-    <>
-      <section>
-        <h2>
-          Problems <span class="quiet">{all.length || ""}</span>
-        </h2>
-        {all.length === 0 && (
-          <p class="quiet">
-            {isChecked.value ? "Every line was checked; all of them can be read." : "Checking every line."}
-          </p>
-        )}
-        <ul class="files two">
-          {all.slice(0, 100).map((it) => (
-            <li key={`${it.offset}.${it.kind}`} class={it.damage ? undefined : "quiet"}>
-              <Icon name={it.damage ? "damaged" : "idle"} tone={it.damage ? "bad" : undefined} />
-              <span class="grow">{plain(it.reason)}</span>
-              <code class="quiet">byte {number(it.offset)}</code>
-            </li>
-          ))}
-        </ul>
-      </section>
-      {all.length > 0 && (
-        <section>
-          <h2>What you can do</h2>
-          <div class="acts">
-            <button type="button" onClick={nextProblem}>
-              Go to the next
-            </button>
-            <Copy text={report} label="Copy a report for a bug" words="Copy a report" />
-          </div>
-        </section>
-      )}
-    </>
-  );
-}
-
-function Raw({ transcript }: { transcript: Transcript }) {
-  const uuid = rawMessage.value;
-  const [text, put] = useState<string | undefined>(undefined);
-  useEffect(() => {
-    put(undefined);
-    if (!uuid) return;
-    let isWanted = true;
-    raw(transcript.name, uuid).then(
-      (line) => isWanted && put(line),
-      (error: Error) => isWanted && put(error.message),
-    );
-    return () => {
-      isWanted = false;
-    };
-  }, [uuid, transcript]);
-  if (!uuid)
-    return (
-      <section>
-        <p class="quiet">“Raw” at a message shows its line here, byte by byte.</p>
-      </section>
-    );
-  let shown = text ?? "";
-  try {
-    shown = JSON.stringify(JSON.parse(shown), null, 2);
-  } catch {
-    // It is shown as it is.
-  }
-  return (
-    <section class="raw">
-      <h2>
-        <code class="cut">{uuid}</code>
-        <span class="grow" />
-        {text !== undefined && <Copy text={text} label="Copy the line as it was written" words="Copy" />}
-      </h2>
-      <pre tabIndex={0}>
-        {text === undefined ? "Reading…" : plain(shown.length > 200_000 ? `${shown.slice(0, 200_000)}…` : shown)}
-      </pre>
     </section>
   );
 }

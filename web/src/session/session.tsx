@@ -15,7 +15,7 @@ import { isPanelOpen } from "../state/settings.ts";
 import type { Transcript } from "../state/transcript.ts";
 import { plain } from "../text/safe.ts";
 import { count, duration, place } from "../text/words.ts";
-import { isAtEnd, jump, jumpTo, Thread } from "../thread/thread.tsx";
+import { current, isAtEnd, jump, jumpTo, Thread } from "../thread/thread.tsx";
 import { Composer } from "./composer.tsx";
 import { Details } from "./details.tsx";
 import { FindBar, openFind } from "./find.tsx";
@@ -30,6 +30,10 @@ export function SessionView() {
     if (!shown || !isReady || !message) return;
     void jumpTo(shown, message);
   }, [shown, isReady, message]);
+  // What keys were at belongs to the session that was left.
+  useEffect(() => {
+    if (!message) current.value = undefined;
+  }, [shown]);
   if (!shown) return null;
   return (
     <>
@@ -247,10 +251,15 @@ function Header({ card, name, shown }: { card: Card | undefined; name: string; s
 let atProblem = -1;
 export function nextProblem(): void {
   const damaged = problems.value.filter((it) => it.damage);
-  const shown = transcript.value;
-  if (damaged.length === 0 || !shown) return;
+  if (damaged.length === 0) return;
   atProblem = (atProblem + 1) % damaged.length;
-  const offset = damaged[atProblem]?.offset ?? 0;
+  goToProblem(damaged[atProblem]?.offset ?? 0);
+}
+
+/** Goes to a damaged place. */
+export function goToProblem(offset: number): void {
+  const shown = transcript.value;
+  if (!shown) return;
   const there = document.querySelector(`[data-problem="${offset}"]`);
   if (there) {
     there.scrollIntoView({ block: "center" });

@@ -1,4 +1,4 @@
-/** All sessions, dense: state, what it is about, where, how long, when. */
+/** All sessions, dense: state, what it is about, where, its thread in small, what it changed, how long, when. */
 
 import { computed, signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -32,6 +32,7 @@ import { firstLine, number, place, size } from "../text/words.ts";
 import { Empty } from "./empty.tsx";
 import { openNew } from "./new_session.tsx";
 import { filter, LinkState } from "./sidebar.tsx";
+import { LinesCell, SketchCell, useSketch } from "./sketch.tsx";
 
 type Row =
   | { kind: "need"; count: number }
@@ -96,12 +97,16 @@ function RowView({ row }: { row: Row }) {
       </h2>
     );
   }
-  const { card } = row;
+  return <CardRow card={row.card} isNeed={row.isNeed} />;
+}
+
+function CardRow({ card, isNeed }: { card: Card; isNeed: boolean }) {
   const state = look(card);
+  const sketch = useSketch(card);
   return (
     <a
       class="sess"
-      href={row.isNeed && pending.value.length ? "#attention" : address({ view: "session", session: nameOf(card) })}
+      href={isNeed && pending.value.length ? "#attention" : address({ view: "session", session: nameOf(card) })}
     >
       <StateMark card={card} />
       <span class={`st ${TONES[state] ?? ""}`}>{state === "waiting" ? "waiting" : WORDS[state].toLowerCase()}</span>
@@ -110,11 +115,13 @@ function RowView({ row }: { row: Row }) {
         <span>{plain(about(card))}</span>
       </span>
       <span class="at mono cut" title={card.cwd ?? undefined}>
-        {row.isNeed ? [place(card.cwd), branchOf(card)].filter(Boolean).join(" · ") : branchOf(card)}
+        {isNeed ? [place(card.cwd), branchOf(card)].filter(Boolean).join(" · ") : branchOf(card)}
       </span>
+      <SketchCell card={card} sketch={sketch} />
       <span class="r n">
         {card.message_count === null || card.message_count === undefined ? "" : number(card.message_count)}
       </span>
+      <LinesCell sketch={sketch} />
       <span class="r z">{card.size ? size(card.size) : ""}</span>
       <Time at={card.updated_at} class="r t" />
     </a>
@@ -231,8 +238,10 @@ export function List({ isArchive }: { isArchive: boolean }) {
             <span>State</span>
             <span>Session</span>
             <span>Branch</span>
-            <span class="r">Messages</span>
-            <span class="r">Size</span>
+            <span class="th">Thread</span>
+            <span class="r n">Messages</span>
+            <span class="r ln">Lines</span>
+            <span class="r z">Size</span>
             <span class="r">Last</span>
           </div>
           {listFailed.value ? (

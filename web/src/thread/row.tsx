@@ -15,8 +15,9 @@ import { can } from "../state/sessions.ts";
 import type { Transcript } from "../state/transcript.ts";
 import { Markdown } from "../text/markdown.tsx";
 import { plain } from "../text/safe.ts";
-import { count, dayName, exact, number, shortened, size, timeOfDay } from "../text/words.ts";
+import { count, dayName, exact, number, shortened, timeOfDay } from "../text/words.ts";
 import { Branch } from "./branch.tsx";
+import { Fray } from "./fray.tsx";
 import { PartingRow } from "./parting.tsx";
 import { promptName } from "./prompt_name.ts";
 import type { Point, Row } from "./rows.ts";
@@ -131,7 +132,7 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
     case "marker":
       return <Marker row={row} place={place} about={about} />;
     case "fray":
-      return <Fray row={row} />;
+      return <Fray problem={row.problem} isEnd={row.isEnd} />;
     case "knot":
       return <KnotRow point={row.point} transcript={transcript} isTaken={!!row.isTaken} />;
     case "taken":
@@ -292,54 +293,6 @@ function Marker({ row, place, about }: { row: Row & { kind: "marker" }; place: s
           <Markdown text={row.text.slice(0, LONG)} />
         </div>
       )}
-    </div>
-  );
-}
-
-const UP = (
-  <svg class="up" viewBox="0 0 24 40" aria-hidden="true">
-    <path d="M12 0v9" />
-    <path
-      class="thin"
-      d="M11.500 8c.5 9-3 11-6 15M12 8c-.5 10-2 14-1.500 26M12 8c1 9 3.500 12 3 21M12.500 8c.5 5 3 8 7 9.500"
-    />
-  </svg>
-);
-const DOWN = (
-  <svg class="down" viewBox="0 0 24 40" aria-hidden="true">
-    <path d="M12 40V30" />
-    <path
-      class="thin"
-      d="M11.500 31c0-7-2-9-5.500-12M12 31c.5-9-.5-15-2.500-22M12 31c0-8 2-12 2-19M12.500 31c0-5 3-7 5-12"
-    />
-  </svg>
-);
-
-/** A place where the file cannot be read: both sides stay. */
-export function Fray({
-  row,
-}: {
-  row: { problem: { offset: number; length: number; reason: string; kind: string }; isEnd: boolean };
-}) {
-  const { problem, isEnd } = row;
-  const at = number(problem.offset);
-  return (
-    <div class={isEnd ? "row fray" : "row fray gap"} data-problem={problem.offset}>
-      {UP}
-      <div class="card">
-        <p>
-          {isEnd && problem.kind.includes("torn")
-            ? `The file ends in the middle of a line (byte ${at}). The program stopped while writing it.`
-            : `This part of the session file is damaged (byte ${at}). Everything else is shown.`}
-        </p>
-        <footer>
-          <span class="grow">
-            {plain(problem.reason)} · {size(problem.length)}
-          </span>
-          <Copy text={String(problem.offset)} label="Copy the place in the file" words="Copy offset" />
-        </footer>
-      </div>
-      {!isEnd && DOWN}
     </div>
   );
 }
