@@ -3,7 +3,7 @@ import { hexDump } from "../src/text/hex.ts";
 
 test("bytes are shown as codes and as text, with their places", () => {
   const bytes = new TextEncoder().encode('{"a":"\u00e9"}');
-  expect(hexDump(bytes, 2068)).toBe('00002068  7b 22 61 22 3a 22 c3 a9 22 7d                    {"a":"..."}');
+  expect(hexDump(bytes, 2068)).toBe('00002068  7b 22 61 22 3a 22 c3 a9 22 7d                    {"a":".."}');
 });
 
 test("a run of zeros is one line and a star, and its end is shown", () => {
