@@ -253,6 +253,44 @@ export function flaky(desk: Desk, session = id()): Conversation {
   return talk;
 }
 
+/** Sessions as a list has them after a few weeks: some long, some short, some of which edited files. */
+export function others(desk: Desk): void {
+  const all: [string, string, string, string, number, string][] = [
+    // name, first prompt, directory, branch, minutes ago, and what it did: prompts and edits
+    ["Rate limits per token", "limits are per address, and offices share one", "api", "rate-limits", 180, "pepppepepp"],
+    ["Trace ids in every log line", "every log line needs the trace id", "api", "main", 1500, "ppepepe"],
+    ["Why is the release build 90 MB", "the binary grew from 31 to 90 MB since May", "api", "main", 2900, "pppp"],
+    ["Pagination off by one in /orders", "page 2 repeats the last row of page 1", "api", "orders-paging", 5800, "ppe"],
+    ["Health check that checks something", "healthz says ok while the pool is empty", "api", "main", 6100, "pepep"],
+    ["Review: idempotency keys", "read the diff of idem-keys like a reviewer", "api", "idem-keys", 7300, "pp"],
+    [
+      "VAT for reverse-charge invoices",
+      "invoices to other EU countries show 0 %",
+      "billing",
+      "vat-rc",
+      300,
+      "ppepepep",
+    ],
+    ["Replace the PDF renderer", "compare typst with the present one", "billing", "pdf", 8700, "pepeppe"],
+    ["Currency table out of date", "three currencies changed their decimals", "billing", "main", 11600, "pep"],
+    ["Rotate the staging certificates", "certificates end on the 21st", "infra", "main", 700, "pppe"],
+    ["Alert when disk is 80 % full", "we found out from a user last time", "infra", "alerts", 4400, "pe"],
+  ];
+  for (const [name, prompt, folder, branch, ago, did] of all) {
+    const cwd = folder === "api" ? desk.project : join(desk.folder, folder);
+    const talk = new Conversation(id(), cwd, { branch, minutesAgo: ago }).named(name);
+    for (const [at, what] of [...did].entries()) {
+      if (what === "p") talk.prompt(at === 0 ? prompt : "And then?").says("I looked at it, and this is what I found.");
+      else {
+        const lines = (count: number, word: string) =>
+          Array.from({ length: count }, (_, it) => `${word} ${it}\n`).join("");
+        talk.edit(`${cwd}/src/lib.rs`, lines(3 + ((at * 7) % 11), "old"), lines(5 + ((at * 13) % 29), "new"));
+      }
+    }
+    talk.write(desk, ago);
+  }
+}
+
 /** A session of fifty megabytes. */
 export function long(desk: Desk, session = id()): Conversation {
   const talk = new Conversation(session, desk.project);

@@ -44,6 +44,7 @@ describe("a list", () => {
     const told = (name: string) => row(name).locator(".sketch").getAttribute("aria-label");
     await row("Edits").locator(".ln .add").waitFor();
     expect(await text(row("Edits").locator(".ln"))).toMatch(/\+4\s*−3/);
+    expect(await text(row("Edits").locator(".n"))).toBe("7");
     expect(await told("Edits")).toBe("2 prompts, files edited once");
     expect(await told("Words")).toBe("1 prompt, no file edited");
     expect(await text(row("Words").locator(".ln"))).toBe("");

@@ -21,6 +21,8 @@ const KEPT: usize = 20_000;
 pub(crate) struct Sketch {
     /// What hangs on the thread, the oldest first; of long ones every so many.
     pub(crate) marks: Vec<Mark>,
+    /// How many messages its conversation has.
+    pub(crate) messages: u64,
     /// How many prompts it has.
     pub(crate) prompts: u64,
     /// After how many of them files were edited.
@@ -76,7 +78,7 @@ impl Sketch {
         while let Some(entry) = reader.next() {
             sketch.take(&entry?);
         }
-        sketch.marks = thinned(&sketch.marks);
+        (sketch.marks, sketch.messages) = (thinned(&sketch.marks), active.message_count());
         Ok(sketch)
     }
 

@@ -94,10 +94,10 @@ fn a_sketch_has_the_prompts_the_turns_that_changed_files_and_the_lines_of_their_
         page["items"],
         json!([
             { "session": id, "sketch": {
-                "marks": ["prompt", "prompt", "change"], "prompts": 2, "changes": 1, "insertions": 5, "deletions": 1,
+                "marks": ["prompt", "prompt", "change"], "messages": 7, "prompts": 2, "changes": 1, "insertions": 5, "deletions": 1,
             } },
             { "session": other, "sketch": {
-                "marks": ["prompt"], "prompts": 1, "changes": 0, "insertions": 0, "deletions": 0,
+                "marks": ["prompt"], "messages": 2, "prompts": 1, "changes": 0, "insertions": 0, "deletions": 0,
             } },
         ])
     );

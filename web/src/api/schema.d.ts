@@ -1300,6 +1300,11 @@ export interface components {
             marks: components["schemas"]["Mark"][];
             /**
              * Format: int64
+             * @description How many messages its conversation has.
+             */
+            messages: number;
+            /**
+             * Format: int64
              * @description How many prompts it has.
              */
             prompts: number;

@@ -103,6 +103,7 @@ function RowView({ row }: { row: Row }) {
 function CardRow({ card, isNeed }: { card: Card; isNeed: boolean }) {
   const state = look(card);
   const sketch = useSketch(card);
+  const messages = card.message_count ?? sketch?.messages;
   return (
     <a
       class="sess"
@@ -118,9 +119,7 @@ function CardRow({ card, isNeed }: { card: Card; isNeed: boolean }) {
         {isNeed ? [place(card.cwd), branchOf(card)].filter(Boolean).join(" · ") : branchOf(card)}
       </span>
       <SketchCell card={card} sketch={sketch} />
-      <span class="r n">
-        {card.message_count === null || card.message_count === undefined ? "" : number(card.message_count)}
-      </span>
+      <span class="r n">{typeof messages === "number" ? number(messages) : ""}</span>
       <LinesCell sketch={sketch} />
       <span class="r z">{card.size ? size(card.size) : ""}</span>
       <Time at={card.updated_at} class="r t" />
