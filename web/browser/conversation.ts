@@ -118,14 +118,14 @@ export class Conversation {
     );
   }
 
-  /** An edit, with the patch that Claude Code writes beside its result. */
-  edit(path: string, before: string, after: string): this {
-    const { hunks } = structuredPatch("a", "b", before, after);
+  /** An edit, with the patch that Claude Code writes beside its result; something may stand above it in the file. */
+  edit(path: string, before: string, after: string, above = ""): this {
+    const { hunks } = structuredPatch("a", "b", above + before, above + after);
     const result = {
       filePath: path,
       oldString: before,
       newString: after,
-      originalFile: before,
+      originalFile: above + before,
       structuredPatch: hunks,
     };
     const input = { file_path: path, old_string: before, new_string: after };

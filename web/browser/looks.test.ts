@@ -4,7 +4,7 @@ import { appendFileSync, readFileSync } from "node:fs";
 import type { Locator } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Conversation, id } from "./conversation.ts";
-import { closeBrowser, Desk, PHONE, pictured, show, tab } from "./kit.ts";
+import { closeBrowser, Desk, PHONE, pictured, show, tab, withAgent } from "./kit.ts";
 
 afterAll(closeBrowser);
 
@@ -30,6 +30,7 @@ describe("a list", () => {
         `${desk.project}/a`,
         numbered(30, () => false),
         numbered(30, (at) => at % 10 === 0),
+        "head\n".repeat(40),
       )
       .edit(`${desk.project}/b`, "a\n", "a\nb\n")
       .write(desk, 1);
@@ -64,6 +65,18 @@ describe("a list", () => {
     await page.locator('.sess [aria-label="2 prompts, files edited once"]').nth(1).waitFor();
   });
 
+  test("leads to edits whose lines have the numbers of their file", async () => {
+    const { page, troubles } = await tab(desk);
+    await page.locator(".sess", { hasText: "Edits" }).click();
+    const call = page.locator(".row.tool", { hasText: "edited a" });
+    await call.getByRole("button").first().click();
+    // Without the file as it was, the first line that is shown would be the first of all.
+    await call.locator(".diff .d > i:first-child", { hasText: /^51$/ }).waitFor();
+    expect(await call.locator(".diff .d > i:first-child").allInnerTexts()).toEqual(["41", "51", "61"]);
+    expect(await call.locator(".diff .a > i:nth-child(2)").allInnerTexts()).toEqual(["41", "51", "61"]);
+    expect(troubles).toEqual([]);
+  });
+
   test("asks for no more drawings than are near the view, however many sessions there are", async () => {
     const many = new Desk();
     for (let at = 0; at < 1500; at++)
@@ -88,6 +101,8 @@ describe("a list", () => {
 
 describe("a damaged place", () => {
   const desk = new Desk();
+  // Nothing is said to it here; a fork needs no model.
+  const hasAgent = withAgent(desk, "http://127.0.0.1:9");
   const talk = new Conversation(id(), desk.project).named("Torn");
   let offset = 0;
   beforeAll(async () => {
@@ -129,6 +144,19 @@ describe("a damaged place", () => {
     await gap.getByText("Raw bytes").click();
     const dump = await text(info.locator(".dump", { hasText: "00 00 00 00 00 00 00 00" }));
     expect(dump.split("\n")[0]).toMatch(new RegExp(`^0*${offset}  7b 22 74 79 70 65`));
+    expect(troubles).toEqual([]);
+  });
+
+  test.runIf(hasAgent)("is not in a clean copy, which has everything else", async () => {
+    const { page, troubles } = await tab(desk);
+    await show(page, `session=${talk.session}`);
+    await page.locator(".fray").nth(1).waitFor();
+    await page.locator(".composer").getByRole("button", { name: "Fork a clean copy" }).click();
+    await page.waitForURL((url) => !url.hash.includes(talk.session));
+    await page.locator(".prose", { hasText: "also there" }).waitFor();
+    expect(await page.locator(".prompt .words").allInnerTexts()).toEqual(["before", "after"]);
+    await page.locator(".facts", { hasText: "every line checked" }).waitFor();
+    expect(await page.locator(".fray").count()).toBe(0);
     expect(troubles).toEqual([]);
   });
 

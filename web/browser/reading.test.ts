@@ -240,7 +240,15 @@ describe("hostile transcripts", () => {
           { type: text, [text]: text },
         );
       }
-      talk.write(desk);
+      const path = talk.write(desk);
+      // What is no entry is shown too, and so are subagents.
+      for (const text of HOSTILE.slice(from, from + 40)) appendFileSync(path, `${text.replaceAll("\n", " ")}\0\n`);
+      const strand = join(path.replace(/\.jsonl$/, ""), "subagents/agent-abc123");
+      mkdirSync(dirname(strand), { recursive: true });
+      const words = HOSTILE[from + 2] ?? "x";
+      const within = new Conversation(talk.session, desk.project).prompt(words).says(words);
+      writeFileSync(`${strand}.jsonl`, within.lines.map((line) => line.replace("false", "true")).join("\n"));
+      writeFileSync(`${strand}.meta.json`, JSON.stringify({ agentType: words, description: words }));
       talks.push(talk);
     }
     await desk.start();
@@ -273,6 +281,11 @@ describe("hostile transcripts", () => {
         await page.evaluate(() => new Promise((then) => requestAnimationFrame(() => requestAnimationFrame(then))));
         if (isTop) break;
       }
+      // The places that cannot be read, their bytes, and the subagents.
+      await page.locator(".fray .bytes").first().waitFor();
+      await page.getByRole("button", { name: "Raw bytes" }).first().click();
+      await page.locator(".dump", { hasText: /^\d{8} / }).waitFor();
+      for (const name of ["Subagents 1", "Problems"]) await page.getByRole("tab", { name }).click();
       const found = await page.evaluate(() => ({
         ran: (window as { __ran?: number }).__ran ?? 0,
         elements: document.querySelectorAll(
@@ -434,6 +447,15 @@ describe("for everybody", () => {
     await page.keyboard.press("Escape");
     await page.keyboard.press("?");
     await page.getByRole("dialog", { name: "Keys" }).waitFor();
+    await page.keyboard.press("Escape");
+    // And through the list.
+    await show(page, "");
+    await page.locator(".sess", { hasText: "Flaky retry test" }).waitFor();
+    for (const key of ["j", "j", "k"]) await page.keyboard.press(key);
+    const focused = await page.evaluate(() => document.activeElement?.querySelector(".nm b")?.textContent);
+    expect(focused).toBe(await page.locator(".rows .sess .nm b").first().textContent());
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/#session=/);
     expect(troubles).toEqual([]);
   });
 

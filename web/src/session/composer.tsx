@@ -62,6 +62,7 @@ export function Composer({ transcript, card }: { transcript: Transcript; card: C
   if (card?.state === "elsewhere" && !taken.value.has(transcript.name))
     return <Elsewhere name={transcript.name} pid={card.driver_pid} />;
   const isBusy = card?.state === "running" || card?.state === "waiting" || transcript.turnSince.value !== undefined;
+  const isDamaged = !isBusy && !!card && card.health.status !== "ok";
   const send = () => {
     const text = draft.value.trim();
     const sent = pictures.value;
@@ -125,7 +126,7 @@ export function Composer({ transcript, card }: { transcript: Transcript; card: C
           placeholder={
             isBusy
               ? "Queue a message for when this turn ends"
-              : card?.health.status !== "ok"
+              : isDamaged
                 ? "Continue from the last whole message"
                 : "What should Claude do next"
           }
@@ -168,16 +169,27 @@ export function Composer({ transcript, card }: { transcript: Transcript; card: C
             <Icon name="picture" />
           </button>
           <span class="grow cut">
-            {info.value?.agent.version ? `Claude Code ${info.value.agent.version}` : "Claude Code"} · asks before
-            commands
+            {isDamaged
+              ? "Claude Code will not see the damaged lines"
+              : `${info.value?.agent.version ? `Claude Code ${info.value.agent.version}` : "Claude Code"} · asks before commands`}
           </span>
+          {isDamaged && (
+            <button
+              type="button"
+              class="bare"
+              title="Another session with every message that can be read, and nothing else (f)"
+              onClick={() => void fork(transcript.name)}
+            >
+              Fork a clean copy
+            </button>
+          )}
           {isBusy && (
             <button type="button" class="bare" onClick={() => void interrupt(transcript.name)}>
               Interrupt <kbd>Esc</kbd>
             </button>
           )}
           <button type="submit" class="go" disabled={!draft.value.trim() && pictures.value.length === 0}>
-            {isBusy ? "Queue" : "Send"} <kbd>Enter</kbd>
+            {isBusy ? "Queue" : isDamaged ? "Continue" : "Send"} <kbd>Enter</kbd>
           </button>
         </footer>
       </form>

@@ -35,19 +35,21 @@ export function Details({ transcript, card }: { transcript: Transcript; card: Ca
   return (
     <aside class={isSheetOpen.value ? "info sheet" : "info"} aria-label="Details">
       {isPanelOpen.value && <Grip width={infoWidth} usual={INFO} label="Width of the details" side="right" />}
-      <div class="bar tabs" role="tablist">
-        {TABS.map(([which, words]) => (
-          <button
-            key={which}
-            type="button"
-            role="tab"
-            aria-selected={tab.value === which}
-            class={tab.value === which ? "here" : ""}
-            onClick={() => (tab.value = which)}
-          >
-            {label(which, words)}
-          </button>
-        ))}
+      <div class="bar tabs">
+        <div role="tablist" aria-label="Details">
+          {TABS.map(([which, words]) => (
+            <button
+              key={which}
+              type="button"
+              role="tab"
+              aria-selected={tab.value === which}
+              class={tab.value === which ? "here" : ""}
+              onClick={() => (tab.value = which)}
+            >
+              {label(which, words)}
+            </button>
+          ))}
+        </div>
         <span class="grow" />
         <button
           type="button"

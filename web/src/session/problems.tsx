@@ -71,7 +71,7 @@ export function ProblemPanel({ transcript, card }: { transcript: Transcript; car
                   title="Another session with every message that can be read, and nothing else"
                   onClick={() => void fork(transcript.name)}
                 >
-                  <Icon name="fork" /> Fork a clean copy
+                  <Icon name="fork" /> Fork a clean copy <kbd>f</kbd>
                 </button>
               )}
               <button type="button" class="bare" onClick={() => showBytes(all[0]?.offset ?? 0, all[0]?.length || 4096)}>

@@ -178,7 +178,7 @@ function Header({ card, name, shown }: { card: Card | undefined; name: string; s
         <button
           type="button"
           class="bare icon wide"
-          title="Fork from the end"
+          title="Fork from the end (f)"
           aria-label="Fork from the end"
           onClick={() => void fork(name)}
         >
@@ -226,7 +226,7 @@ function Header({ card, name, shown }: { card: Card | undefined; name: string; s
               </button>
               {can("drive") && (
                 <button type="button" role="menuitem" onClick={() => void fork(name)}>
-                  Fork from the end
+                  Fork from the end <kbd>f</kbd>
                 </button>
               )}
               <button

@@ -13,6 +13,7 @@ import { address, route } from "../state/route.ts";
 import {
   archived,
   branchOf,
+  cardOf,
   grouped,
   isArchiveListed,
   isListed,
@@ -75,7 +76,10 @@ function about(card: Card): string {
   if (asked) return wish(asked);
   if (card.health.status !== "ok" && card.health.reason) return card.health.reason;
   if (card.state === "elsewhere") return "open in a terminal";
-  if (card.parent) return "a fork";
+  if (card.parent) {
+    const parent = cardOf(card.parent);
+    return parent ? `fork of ${title(parent)}` : "a fork";
+  }
   return card.name
     ? firstLine(card.first_prompt ?? "")
     : (card.first_prompt ?? "").trim().split("\n").slice(1).join(" ").slice(0, 200);

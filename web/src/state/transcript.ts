@@ -219,6 +219,12 @@ export class Transcript {
     return this.results.get(call)?.result;
   }
 
+  /** The message that brought the result of a call. */
+  resultItem(call: string): Item | undefined {
+    const number = this.results.get(call)?.number;
+    return number === undefined ? undefined : this.items.get(number);
+  }
+
   /** Whether the call of a result is shown; one on a page that is not here is taken for shown. */
   isCallKnown(call: string): boolean {
     return this.calls.has(call) || !this.isBegun;

@@ -1,6 +1,7 @@
 /** One thing on the thread. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
+import { raw } from "../api/keeper.ts";
 import type { Card } from "../api/types.ts";
 import { Copy } from "../parts/copy.tsx";
 import { Icon, Knot } from "../parts/icon.tsx";
@@ -93,6 +94,7 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
             isRunning={isRunning}
             since={result ? undefined : transcript.running.value.get(row.call.id)}
             files={filesOfCalls.value.get(row.call.id)?.length}
+            readResult={resultReader(transcript, row.call.id)}
             openFiles={() => void lookAt(transcript.name, { kind: "tool", id: row.call.id })}
           />
         </div>
@@ -142,6 +144,13 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
     case "branch":
       return <Branch leaf={row.leaf} from={row.item.uuid ?? ""} transcript={transcript} card={card} />;
   }
+}
+
+/** Reads what Claude Code wrote beside a result; nothing while only the stream knows it. */
+function resultReader(transcript: Transcript, call: string): (() => Promise<string>) | undefined {
+  const item = transcript.resultItem(call);
+  const uuid = item?.uuid;
+  return uuid && !item.provisional ? () => raw(transcript.name, uuid) : undefined;
 }
 
 function Cross() {
@@ -313,6 +322,23 @@ function KnotRow({ point, transcript, isTaken }: { point: Point; transcript: Tra
     void preview(transcript.name, point.message);
     showTab("changes");
   };
+  const openDiff = () => {
+    show(false);
+    void lookAt(transcript.name, { kind: "turn", id: point.message });
+  };
+  // Before the keys of the page: what is open has them first.
+  useEffect(() => {
+    if (!isShown) return;
+    const press = (event: KeyboardEvent) => {
+      const act = { r: goBack, d: openDiff, Escape: () => show(false) }[event.key];
+      if (!act || event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLTextAreaElement) return;
+      event.preventDefault();
+      event.stopPropagation();
+      act();
+    };
+    addEventListener("keydown", press, true);
+    return () => removeEventListener("keydown", press, true);
+  }, [isShown]);
   return (
     <div class={`row knot${isShown ? " on" : ""}${isTaken ? " taken" : ""}`} onMouseLeave={() => show(false)}>
       <button
@@ -320,8 +346,13 @@ function KnotRow({ point, transcript, isTaken }: { point: Point; transcript: Tra
         class="knot-button"
         aria-expanded={isShown}
         aria-label={`Checkpoint before ${name}, ${count(point.files.length, "file")}`}
-        onMouseEnter={open}
-        onClick={(event) => (isShown ? show(false) : open(event))}
+        onPointerEnter={(event) => event.pointerType === "mouse" && open(event)}
+        onClick={(event) => {
+          // Who points at it has seen what it holds; a finger or a key opens that first.
+          if ((event as MouseEvent as PointerEvent).pointerType === "mouse") openDiff();
+          else if (isShown) show(false);
+          else open(event);
+        }}
       >
         <Knot />
       </button>
@@ -339,22 +370,17 @@ function KnotRow({ point, transcript, isTaken }: { point: Point; transcript: Tra
                 <code class="grow cut" title={path}>
                   {shortened(path, 44)}
                 </code>
+                <span class="quiet">{point.was.get(path)}</span>
               </li>
             ))}
             {point.files.length > 8 && <li class="quiet">{count(point.files.length - 8, "more file")}</li>}
           </ul>
           <footer>
             <button type="button" onClick={goBack} disabled={!can("checkpoints")}>
-              Rewind to here
+              Rewind to here <kbd>r</kbd>
             </button>
-            <button
-              type="button"
-              onClick={() => {
-                show(false);
-                void lookAt(transcript.name, { kind: "turn", id: point.message });
-              }}
-            >
-              Open diff
+            <button type="button" onClick={openDiff}>
+              Open diff <kbd>d</kbd>
             </button>
           </footer>
         </div>
