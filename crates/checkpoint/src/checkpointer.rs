@@ -248,7 +248,9 @@ impl Checkpointer {
 
     /// Returns whether a record is about this root. What older stores recorded may not say where it was.
     pub(crate) fn is_here(&self, record: &Checkpoint) -> bool {
-        record.root.as_ref().is_none_or(|root| root.as_os_str() == self.root.path().as_os_str())
+        let mut names =
+            std::iter::once(self.root.path()).chain(self.settings.formerly.iter().map(PathBuf::as_path));
+        record.root.as_ref().is_none_or(|root| names.any(|name| root.as_os_str() == name.as_os_str()))
     }
 
     /// Adds a record to the log and waits until it is durable.

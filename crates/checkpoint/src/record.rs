@@ -90,6 +90,8 @@ pub enum What {
     Retire,
     /// A capture is to be kept, or no longer.
     Pin,
+    /// Everything that Claude Code keeps of the session, for another machine to take.
+    Handoff,
     /// Something that a newer version writes.
     #[serde(other)]
     Other,

@@ -77,9 +77,11 @@ fn retired(log: &Log, retention: &Retention) -> (Retired, Option<Retire>) {
     let Some(last) = cut.checked_sub(1).map(|last| captures[last]) else {
         return (Retired::default(), None);
     };
-    // What the tree was is the ground that later captures stand on.
-    let keep = live.iter().rev().find(|record| record.tree.is_some()).map(|record| record.position);
-    let keep = keep.into_iter().filter(|position| *position <= last.position).collect();
+    // What the tree was is the ground that later captures stand on, and what was handed over last may yet be taken.
+    let newest = |is: fn(&Checkpoint) -> bool| live.iter().rev().find(|record| is(record));
+    let keep = [newest(|record| record.tree.is_some()), newest(|record| record.what == What::Handoff)];
+    let keep = keep.into_iter().flatten().map(|record| record.position);
+    let keep = keep.filter(|position| *position <= last.position).collect();
     (Retired { checkpoints }, Some(Retire { before: last.position + 1, keep }))
 }
 

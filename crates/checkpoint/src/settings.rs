@@ -24,6 +24,9 @@ pub struct Settings {
     pub cache: Option<PathBuf>,
     /// Folders that are never captured nor changed, beside every `.git` and the store itself.
     pub never: Vec<PathBuf>,
+    /// Where the root was when some of the records were made: on another machine, or before it was moved. What was
+    /// recorded there counts as recorded here.
+    pub formerly: Vec<PathBuf>,
     /// The calls that change the tree.
     pub hands: Arc<dyn Hands>,
 }
@@ -48,6 +51,7 @@ impl Default for Settings {
             tree_paths_limit: 2_000_000,
             cache: None,
             never: Vec::new(),
+            formerly: Vec::new(),
             hands: Arc::new(RealHands),
         }
     }

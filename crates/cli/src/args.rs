@@ -61,6 +61,8 @@ pub(crate) enum Verb {
     Export(Export),
     Copy(Copy),
     Sync(Sync),
+    Handoff(Handoff),
+    Take(Take),
     Tail(Tail),
     Resume(Resume),
     Rename(Rename),
@@ -346,9 +348,8 @@ pub(crate) struct Checkpoint {
     /// Keep it no longer
     #[arg(long, value_name = "ID", conflicts_with_all = ["paths", "tree"])]
     pub(crate) unpin: Option<EntryId>,
-    /// The folder that all paths are beneath, instead of the session's working directory
-    #[arg(long, value_name = "DIR")]
-    pub(crate) root: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) root: Root,
     /// Print the whole record as JSON instead
     #[arg(long)]
     pub(crate) json: bool,
@@ -359,9 +360,8 @@ pub(crate) struct Checkpoint {
 pub(crate) struct Checkpoints {
     /// The session
     pub(crate) session: NamedSession,
-    /// The folder that they are about, instead of the session's working directory
-    #[arg(long, value_name = "DIR")]
-    pub(crate) root: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) root: Root,
     /// Print each record as JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
@@ -378,9 +378,8 @@ pub(crate) struct Diff {
     /// Only these paths
     #[arg(long, value_name = "PATH")]
     pub(crate) only: Vec<PathBuf>,
-    /// The folder that they are beneath, instead of the session's working directory
-    #[arg(long, value_name = "DIR")]
-    pub(crate) root: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) root: Root,
 }
 
 /// Take files back to a checkpoint, or to the beginning of a user message's turn
@@ -413,9 +412,8 @@ pub(crate) struct Rewind {
     /// Not this path
     #[arg(long, value_name = "PATH")]
     pub(crate) leave: Vec<PathBuf>,
-    /// The folder that all paths are beneath, instead of the session's working directory
-    #[arg(long, value_name = "DIR")]
-    pub(crate) root: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) root: Root,
     /// Print the outcome as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -494,6 +492,50 @@ pub(crate) struct Sync {
     /// Print what was copied of each session as JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Put one of Claude Code's own sessions where another machine can take it, with its checkpoints and all it keeps of it
+///
+/// Again, it hands over what is new. The session stays here as it is.
+#[derive(Debug, Arguments)]
+pub(crate) struct Handoff {
+    /// The session
+    pub(crate) id: NamedSession,
+    /// The store that both machines use, if that is not --store
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: Option<String>,
+    /// Print what was handed over as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Go on here with a session that another machine handed over: written to Claude Code's folder, its checkpoints to the store
+///
+/// One that was taken before is brought up to date. What went on here in another way is never written over.
+#[derive(Debug, Arguments)]
+pub(crate) struct Take {
+    /// The session
+    pub(crate) id: NamedSession,
+    /// The store that both machines use, if that is not --store
+    #[arg(long, value_name = "URL")]
+    pub(crate) from: Option<String>,
+    /// Where the project is on this machine, if not where it was on the other
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Print where it is now as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The folder that checkpoints are about
+#[derive(Debug, Default, Arguments)]
+pub(crate) struct Root {
+    /// The folder that all paths are beneath, instead of the session's working directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Where that folder was when it was recorded: on another machine, or before it was moved; may be given more than once
+    #[arg(long, value_name = "DIR")]
+    pub(crate) formerly: Vec<PathBuf>,
 }
 
 impl Verb {

@@ -50,6 +50,20 @@ impl Context {
         Ok(Store::on(place.backend()?, options))
     }
 
+    /// Opens a store that several machines use; `None` if that is this one.
+    pub(crate) fn shared_store(&self, url: Option<&str>) -> Result<Option<Store>, Failure> {
+        let Some(url) = url else { return Ok(None) };
+        match Place::find(Some(url.to_owned()))?.is_same(&self.place) {
+            true => Ok(None),
+            false => self.other_store(url).map(Some),
+        }
+    }
+
+    /// Returns whether secrets are left out of what is stored.
+    pub(crate) fn leaves_secrets_out(&self) -> bool {
+        self.redactor.is_some()
+    }
+
     /// Waits for something that writes, until it is durable or hopeless.
     pub(crate) fn write<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         self.patience()?.wait(work)

@@ -67,6 +67,11 @@ impl From<rethread_transcripts::Error> for Failure {
             Error::EntryNotFound { .. } => {
                 Some("`rethread show ID --all` shows every entry with its id".to_owned())
             }
+            Error::Ahead(id) => Some(format!("`rethread handoff {id}` hands over what is here")),
+            Error::Apart { session, .. } => Some(format!(
+                "`rethread fork {session}` keeps what is here under another id, `rethread delete native:{session}` \
+                 makes room; then type it again"
+            )),
             Error::InUse { pid, .. } => Some(format!("end process {pid} first, or wait for it")),
             _ => None,
         };

@@ -1,11 +1,13 @@
 //! The files of a session: where they are, and how to speak of what happens to them.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use rethread_checkpoint::{Checkpointer, Error, Outcome, Settings, Switch, TreePath};
+use rethread_checkpoint::{Checkpointer, Error, Outcome, Settings, Switch, TreePath, noted_folders};
 use rethread_store::Session;
+use rethread_transcripts::Links;
 
+use crate::args;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::text::count;
@@ -15,19 +17,25 @@ use crate::ui::Ui;
 /// interrupted.
 pub(crate) fn open(
     session: &Session,
-    root: Option<&Path>,
+    typed: &args::Root,
     context: &Context,
     ui: &mut Ui,
 ) -> Result<Checkpointer, Failure> {
-    let root = match root {
-        Some(root) => root.to_owned(),
+    let mut settings = Settings::default();
+    settings.formerly.clone_from(&typed.formerly);
+    let root = match &typed.root {
+        Some(root) => root.clone(),
         None => {
-            let cwd = pollster::block_on(session.metadata())?.cwd;
+            let metadata = pollster::block_on(session.metadata())?;
+            let noted = noted_folders(&metadata);
+            // One that was handed over works where Claude Code says, and not where it once began.
+            let here = if noted.is_empty() { None } else { native_cwd(session, context) };
+            settings.formerly.extend(noted);
             let message = format!("session {} has no working directory", context.short(session.id()));
-            cwd.map(PathBuf::from).ok_or_else(|| Failure::wrongly(message, "`--root DIR` names one"))?
+            let cwd = here.or_else(|| metadata.cwd.map(PathBuf::from));
+            cwd.ok_or_else(|| Failure::wrongly(message, "`--root DIR` names one"))?
         }
     };
-    let mut settings = Settings::default();
     settings.cache = context.folder().map(|folder| folder.join("cache"));
     if std::env::var_os("RETHREAD_CHECKPOINTS").is_some_and(|value| value == "off") {
         settings.switch = Switch::Off;
@@ -44,6 +52,13 @@ pub(crate) fn open(
         }
     }
     Ok(opened)
+}
+
+/// Returns where Claude Code's own session of the same id works.
+fn native_cwd(session: &Session, context: &Context) -> Option<PathBuf> {
+    let claude = context.native.claude().ok()?;
+    let path = claude.find(session.id().as_str()).ok()?;
+    claude.look(&path, Links::Follow).ok()?.cwd
 }
 
 /// Returns paths as they were typed, beneath the root.

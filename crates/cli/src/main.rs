@@ -27,8 +27,9 @@ use clap::Parser as _;
 use crate::args::{Args, Verb};
 use crate::commands::{
     Append, Archive, Attention, Checkpoint, Checkpoints, Completions, Copy, Delete, Diff, Doctor, Du, Export,
-    Fork, Gc, Import, Interrupt, List, Logs, Materialize, New, Open, Purge, Rename, Repair, Restore, Resume,
-    Rewind, Scan, Send, Serve, ServeUi, Service, Show, Status, Stop, Sync, Tag, Tail, Tour, Verify, Watch,
+    Fork, Gc, Handoff, Import, Interrupt, List, Logs, Materialize, New, Open, Purge, Rename, Repair, Restore,
+    Resume, Rewind, Scan, Send, Serve, ServeUi, Service, Show, Status, Stop, Sync, Tag, Tail, Take, Tour,
+    Verify, Watch,
 };
 use crate::context::Context;
 use crate::failure::{Done, Failure};
@@ -101,6 +102,8 @@ fn dispatch(verb: Verb, context: &Context, ui: &mut Ui) -> Result<Done, Failure>
         Verb::Export(typed) => Export::from(typed).run(context, ui),
         Verb::Copy(typed) => Copy::from(typed).run(context, ui),
         Verb::Sync(typed) => Sync::from(typed).run(context, ui),
+        Verb::Handoff(typed) => Handoff::from(typed).run(context, ui),
+        Verb::Take(typed) => Take::from(typed).run(context, ui),
         Verb::Tail(typed) => Tail::from(typed).run(context, ui),
         Verb::Resume(typed) => Resume::from(typed).run(context, ui),
         Verb::Rename(typed) => Rename::from(typed).run(context, ui),

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use rethread_store::{EntryId, Error, Session, SessionId};
+use rethread_store::{EntryId, Error, Session, SessionId, Store};
 use rethread_transcripts::ClaudeFolder;
 
 use crate::context::Context;
@@ -114,7 +114,12 @@ impl NamedSession {
 
     /// Finds the one session that is meant, in the trash too.
     pub(crate) async fn find(&self, context: &Context) -> Result<SessionId, Failure> {
-        let (store, typed) = (&context.store, &self.id);
+        self.find_in(&context.store, context).await
+    }
+
+    /// Finds the one session that is meant in another store.
+    pub(crate) async fn find_in(&self, store: &Store, context: &Context) -> Result<SessionId, Failure> {
+        let typed = &self.id;
         if store.backend().stat(typed).await?.is_some() || !store.backend().capabilities().keeps {
             return Ok(typed.clone());
         }

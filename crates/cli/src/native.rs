@@ -2,6 +2,7 @@
 
 mod branches;
 mod export;
+mod handoff;
 mod history;
 mod import;
 mod show;
@@ -17,8 +18,9 @@ use sha2::{Digest as _, Sha256};
 use crate::failure::Failure;
 
 pub(crate) use export::export;
+pub(crate) use handoff::Handoff;
 pub(crate) use history::{checkpoints, diff};
-pub(crate) use import::import;
+pub(crate) use import::{bring_in, import};
 pub(crate) use show::{Form, Part, find_entry, show, tail};
 pub(crate) use subagent::list_subagents;
 pub(crate) use table::{Item, table};

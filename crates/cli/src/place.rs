@@ -120,7 +120,7 @@ fn database(url: &str) -> Result<At, Failure> {
 }
 
 /// Returns a URL as it may be shown.
-fn without_password(url: &str) -> String {
+pub(crate) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     // A password may hold a question mark.
     let (who, rest) = rest.rsplit_once('@').map_or((None, rest), |(who, rest)| (who.split(':').next(), rest));

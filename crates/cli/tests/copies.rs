@@ -1,36 +1,30 @@
 //! Sessions in two stores: copied, brought up to date, and never mixed up.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
-
 use std::fs;
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::kit::{Home, entry};
-
-/// Every store that needs no server, as copies go between all of them alike.
-fn others(home: &Home) -> [String; 2] {
-    let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
-    [path("other"), format!("sqlite:{}", path("other.db"))]
-}
+use crate::kit::{Home, entry, stores_in};
 
 #[test]
 fn a_copy_shows_what_its_original_shows_and_goes_on_from_there() {
     let home = Home::new();
     home.conversation("talk", 5);
-    for other in others(&home) {
-        let told = home.run(&["copy", "talk", "--to", &other]);
+    let others = stores_in(home.path());
+    for other in &others {
+        let told = home.run(&["copy", "talk", "--to", other]);
         assert_eq!((told.code, told.err.as_str()), (0, "Copied 6 records and 0 file contents.\n"), "{other}");
         assert_eq!(
-            home.answer(&["--store", &other, "show", "talk", "--json"]),
+            home.answer(&["--store", other, "show", "talk", "--json"]),
             home.answer(&["show", "talk", "--json"])
         );
-        assert_eq!(home.run(&["--store", &other, "verify"]).code, 0);
-        let again = home.run(&["copy", "talk", "--to", &other]);
+        assert_eq!(home.run(&["--store", other, "verify"]).code, 0);
+        let again = home.run(&["copy", "talk", "--to", other]);
         assert_eq!(again.err, "It is there already, up to its last record.\n", "{other}");
     }
     home.feed(&["append", "talk"], entry(9));
-    for other in others(&home) {
+    for other in others {
         let json = home.answer(&["copy", "talk", "--to", &other, "--json"]);
         assert_eq!(serde_json::from_str::<Value>(&json).unwrap()["records"], 1, "{other}");
         home.feed(&["--store", &other, "append", "talk"], entry(10));
@@ -44,7 +38,7 @@ fn a_copy_shows_what_its_original_shows_and_goes_on_from_there() {
 #[test]
 fn sessions_that_went_apart_are_both_left_as_they_are() {
     let home = Home::new();
-    let [other, _] = others(&home);
+    let other = stores_in(home.path()).remove(0);
     home.conversation("talk", 2);
     home.conversation("quiet", 1);
     assert_eq!(home.run(&["sync", "--to", &other]).code, 0);
@@ -75,7 +69,7 @@ fn a_fork_comes_with_what_it_inherits() {
     let fork = home.run(&["fork", "talk", "--json"]).out;
     let fork = serde_json::from_str::<Value>(&fork).unwrap()["session_id"].as_str().unwrap().to_owned();
     home.feed(&["append", &fork], entry(9));
-    for other in others(&home) {
+    for other in stores_in(home.path()) {
         assert_eq!(home.run(&["copy", &fork, "--to", &other]).code, 0, "{other}");
         assert_eq!(
             home.answer(&["--store", &other, "show", &fork, "--json"]),
@@ -97,7 +91,7 @@ fn files_can_be_rewound_from_a_copy() {
     home.answer(&["checkpoint", "talk", "--message", "m-1", "--id", "c1", path]);
     fs::write(&file, "after").unwrap();
     home.answer(&["checkpoint", "talk", "--message", "m-1", "--after", path]);
-    for other in others(&home) {
+    for other in stores_in(home.path()) {
         let told = home.run(&["sync", "--to", &other]);
         assert!(told.code == 0 && !told.err.contains(" 0 file contents"), "{told:?}");
         let listed = |store: &[&str]| {
@@ -109,6 +103,60 @@ fn files_can_be_rewound_from_a_copy() {
         let told = home.run(&["--store", &other, "rewind", "talk", "--to", "c1"]);
         assert_eq!((told.code, fs::read_to_string(&file).unwrap().as_str()), (0, "before"), "{told:?}");
         fs::write(&file, "after").unwrap();
+    }
+}
+
+#[test]
+fn a_folder_that_is_elsewhere_now_is_rewound_by_what_was_recorded_where_it_was() {
+    let home = Home::new();
+    home.conversation("talk", 1);
+    let (was, now) = (home.path().join("was"), home.path().join("now"));
+    fs::create_dir(&was).unwrap();
+    let path = was.join("a.txt").to_str().unwrap().to_owned();
+    let root = ["--root", was.to_str().unwrap()];
+    fs::write(&path, "before").unwrap();
+    home.answer(&[&["checkpoint", "talk", "--message", "m-1", "--id", "c1", &path][..], &root].concat());
+    fs::write(&path, "after").unwrap();
+    home.answer(&[&["checkpoint", "talk", "--message", "m-1", "--after", &path][..], &root].concat());
+    fs::rename(&was, &now).unwrap();
+    for other in stores_in(home.path()) {
+        assert_eq!(home.run(&["copy", "talk", "--to", &other]).code, 0, "{other}");
+        fs::write(now.join("a.txt"), "after").unwrap();
+        let rewind = ["--store", &other, "rewind", "talk", "--to", "c1", "--root", now.to_str().unwrap()];
+        let told = home.run(&rewind);
+        assert_eq!(told.code, 1, "nothing was recorded there: {told:?}");
+        let told = home.run(&[&rewind[..], &["--formerly", was.to_str().unwrap()]].concat());
+        assert_eq!(told.code, 0, "{other}: {told:?}");
+        assert_eq!(fs::read_to_string(now.join("a.txt")).unwrap(), "before", "{other}");
+    }
+}
+
+#[test]
+fn a_sync_that_is_killed_again_and_again_ends_with_the_same() {
+    let home = Home::new();
+    for number in 0..12 {
+        home.conversation(&format!("talk-{number}"), 30);
+    }
+    for other in stores_in(home.path()) {
+        let mut killed = 0;
+        for milliseconds in std::iter::successors(Some(1), |last| Some(last + last / 3 + 1)) {
+            let mut sync = home.start(&["sync", "--to", &other]);
+            std::thread::sleep(Duration::from_millis(milliseconds));
+            sync.kill().unwrap();
+            if sync.wait().unwrap().success() {
+                break;
+            }
+            killed += 1;
+        }
+        assert!(killed > 0, "{other}");
+        assert_eq!(home.run(&["--store", &other, "verify"]).code, 0, "{other}");
+        for number in 0..12 {
+            let talk = format!("talk-{number}");
+            let show = |store: &[&str]| home.answer(&[store, &["show", &talk, "--json"]].concat());
+            assert_eq!(show(&["--store", &other]), show(&[]), "{other}");
+        }
+        let again = home.run(&["sync", "--to", &other]);
+        assert_eq!(again.err, "Looked at 12 sessions: nothing was new.\n", "{other}");
     }
 }
 

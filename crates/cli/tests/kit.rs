@@ -18,6 +18,17 @@ pub(crate) struct Home {
     variables: Vec<(String, String)>,
 }
 
+/// Returns stores of every kind, those that are files in a folder.
+pub(crate) fn stores_in(folder: &Path) -> Vec<String> {
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let mut stores = vec![path("other"), format!("sqlite:{}", path("other.db"))];
+    match Postgres::shared() {
+        Some(server) => stores.push(server.fresh()),
+        None => cannot("PostgreSQL is not installed: apt-get install postgresql"),
+    }
+    stores
+}
+
 /// What the program said, and how it ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Said {

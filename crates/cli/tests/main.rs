@@ -7,6 +7,7 @@ mod checkpoints;
 mod copies;
 mod fire;
 mod fork;
+mod handoff;
 mod ids;
 mod keeper;
 mod kit;

@@ -63,6 +63,7 @@ impl Captures {
             .into_iter()
             .flatten()
             .collect();
+        settings.formerly = rethread_checkpoint::noted_folders(&companion.metadata().await?);
         let (companion, root) = (companion.clone(), root.to_owned());
         let opened = blocking(async move { Checkpointer::open(&companion, &root, settings).await }).await?;
         let session = opened_session(&opened);

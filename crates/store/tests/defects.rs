@@ -145,7 +145,7 @@ fn catch(defect: &str, test: &str) -> Result<(), &'static str> {
 #[test]
 fn every_test_that_the_proof_names_is_one() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    // The keeper and the driver have some beside what they test.
+    // Some crates have some beside what they test.
     let tested = [
         "store/tests",
         "cli/tests",
@@ -156,7 +156,7 @@ fn every_test_that_the_proof_names_is_one() {
         "backends/postgres/tests",
         "backends/sqlite/tests",
     ];
-    let folders = tested.iter().chain(&["keeper/src", "claude/src"]);
+    let folders = tested.iter().chain(&["keeper/src", "claude/src", "transcripts/src"]);
     let sources: Vec<_> = folders.map(|folder| crate::kit::tree(&crates.join(folder))).collect();
     let mut tests = std::collections::HashSet::new();
     for (path, bytes) in

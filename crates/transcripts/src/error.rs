@@ -43,6 +43,19 @@ pub enum Error {
         pid: u32,
     },
 
+    /// The session has more here than what was to be put in its place.
+    #[error("session {0} has more here than was handed over")]
+    Ahead(String),
+
+    /// The session went on both here and where it was to come from.
+    #[error("session {session} went on both here and there: {} is another file", path.display())]
+    Apart {
+        /// The session.
+        session: String,
+        /// The first of its files that differs.
+        path: PathBuf,
+    },
+
     /// The text is no name that Claude Code would take.
     #[error("{text:?} is no {what}: {rule}")]
     BadName {

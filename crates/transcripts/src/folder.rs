@@ -1,8 +1,8 @@
 //! A folder that is held open: what is done in it is done there, whatever somebody puts in its path's place meanwhile.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
@@ -88,15 +88,20 @@ impl Folder {
 
     /// Puts a file in this folder, whole or not at all, in the place of one that is there.
     pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        self.write(name, bytes, RenameFlags::empty())
+        self.replace_with(name, &mut &*bytes)
+    }
+
+    /// Does the same with what a reader gives.
+    pub(crate) fn replace_with(&self, name: &str, content: &mut dyn io::Read) -> Result<()> {
+        self.write(name, content, RenameFlags::empty())
     }
 
     /// Puts a file in this folder, whole or not at all, if there is none of that name.
     pub(crate) fn add(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        self.write(name, bytes, RenameFlags::NOREPLACE)
+        self.write(name, &mut &*bytes, RenameFlags::NOREPLACE)
     }
 
-    fn write(&self, name: &str, bytes: &[u8], flags: RenameFlags) -> Result<()> {
+    fn write(&self, name: &str, content: &mut dyn io::Read, flags: RenameFlags) -> Result<()> {
         let path = self.path.join(name);
         let fail = |error: io::Error| Error::io("write", &path)(error);
         let aside = format!(".{name}.{}", uuid::Uuid::new_v4().simple());
@@ -104,9 +109,8 @@ impl Folder {
         let create = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(&self.handle, &aside, create, Mode::RUSR | Mode::WUSR);
         let mut file = File::from(opened.map_err(|errno| fail(errno.into()))?);
-        let written = file
-            .write_all(bytes)
-            .and_then(|()| Ok(rustix::fs::renameat_with(&self.handle, &aside, &self.handle, name, flags)?));
+        let written = io::copy(content, &mut file)
+            .and_then(|_| Ok(rustix::fs::renameat_with(&self.handle, &aside, &self.handle, name, flags)?));
         written.map_err(|error| {
             // It is of no use to anybody; the failure is told in any case.
             let _ = rustix::fs::unlinkat(&self.handle, &aside, AtFlags::empty());
@@ -211,7 +215,23 @@ impl Folder {
         Ok(Self { handle, path: self.path.join(name), links: self.links })
     }
 
-    fn names(&self) -> io::Result<Vec<std::ffi::OsString>> {
+    /// Returns the names of files and folders in this folder, in order, and which are folders.
+    pub(crate) fn entries(&self) -> Result<Vec<(OsString, bool)>> {
+        let kind = |name: OsString| {
+            let stat = rustix::fs::statat(&self.handle, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => Some((name, true)),
+                FileType::RegularFile => Some((name, false)),
+                _ => None,
+            }
+        };
+        let names = self.names().map_err(Error::io("read", &self.path))?;
+        let mut entries: Vec<(OsString, bool)> = names.into_iter().filter_map(kind).collect();
+        entries.sort_unstable();
+        Ok(entries)
+    }
+
+    fn names(&self) -> io::Result<Vec<OsString>> {
         use std::os::unix::ffi::OsStrExt as _;
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.handle)? {

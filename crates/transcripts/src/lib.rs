@@ -3,6 +3,7 @@
 //! Nothing here prints, reads the environment, or writes to Claude Code's folder unless a call says so by its name.
 #![warn(missing_docs)]
 
+mod belongings;
 mod blocks;
 mod catalog;
 mod chain;
@@ -48,6 +49,7 @@ mod tree;
 mod walk;
 mod watch;
 
+pub use belongings::Incoming;
 pub use chain::Chain;
 pub use change::Shelf;
 pub use checkpoint::{FileDifference, KeptFile, NativeCheckpoint};

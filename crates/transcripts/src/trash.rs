@@ -12,9 +12,10 @@ use crate::error::{Error, Result};
 use crate::folder::Folder;
 use crate::path_text;
 
-const TRANSCRIPT: &str = "transcript.jsonl";
-const BESIDE: &str = "beside";
-const FILE_HISTORY: &str = "file-history";
+/// What a session's transcript, what is beside it and its file history are called where no path is.
+pub(crate) const TRANSCRIPT: &str = "transcript.jsonl";
+pub(crate) const BESIDE: &str = "beside";
+pub(crate) const FILE_HISTORY: &str = "file-history";
 const ORIGIN: &str = "origin.json";
 
 /// A session in the trash.

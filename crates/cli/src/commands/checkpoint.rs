@@ -19,7 +19,7 @@ pub(crate) struct Checkpoint {
     session: NamedSession,
     what: What,
     moment: Moment,
-    root: Option<PathBuf>,
+    root: args::Root,
     answer: Answer,
 }
 
@@ -51,7 +51,7 @@ impl From<args::Checkpoint> for Checkpoint {
 impl Checkpoint {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
         let session = pollster::block_on(self.session.open(context))?;
-        let checkpoints = files::open(&session, self.root.as_deref(), context, ui)?;
+        let checkpoints = files::open(&session, &self.root, context, ui)?;
         let recorded = match self.what {
             What::Before(paths) => {
                 let tell = telling(ui);

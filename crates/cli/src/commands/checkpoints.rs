@@ -1,7 +1,5 @@
 //! `checkpoints`: what was recorded of a session's files.
 
-use std::path::PathBuf;
-
 use jiff::Timestamp;
 use rethread_checkpoint::{Checkpoint, What};
 
@@ -18,7 +16,7 @@ use crate::ui::{Answer, Tone, Ui};
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
     session: NamedSession,
-    root: Option<PathBuf>,
+    root: args::Root,
     answer: Answer,
 }
 
@@ -34,7 +32,7 @@ impl Checkpoints {
             return native::checkpoints(&id, self.answer, context, ui);
         }
         let session = pollster::block_on(self.session.open(context))?;
-        let checkpoints = files::open(&session, self.root.as_deref(), context, ui)?;
+        let checkpoints = files::open(&session, &self.root, context, ui)?;
         let all = pollster::block_on(checkpoints.checkpoints()).map_err(failure)?;
         for checkpoint in &all {
             match self.answer {

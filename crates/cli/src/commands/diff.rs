@@ -18,7 +18,7 @@ pub(crate) struct Diff {
     session: NamedSession,
     to: EntryId,
     only: Vec<PathBuf>,
-    root: Option<PathBuf>,
+    root: args::Root,
 }
 
 impl From<args::Diff> for Diff {
@@ -33,7 +33,7 @@ impl Diff {
             return native::diff(&id, self.to.as_str(), context, ui);
         }
         let session = pollster::block_on(self.session.open(context))?;
-        let checkpoints = files::open(&session, self.root.as_deref(), context, ui)?;
+        let checkpoints = files::open(&session, &self.root, context, ui)?;
         let mut choices = Choices { only: files::beneath(&checkpoints, &self.only)?, ..Choices::default() };
         let to = Point::At(self.to);
         let first = pollster::block_on(checkpoints.plan(&to, &choices)).map_err(failure)?;

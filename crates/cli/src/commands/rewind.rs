@@ -23,7 +23,7 @@ pub(crate) struct Rewind {
     only: Vec<PathBuf>,
     force: Vec<PathBuf>,
     leave: Vec<PathBuf>,
-    root: Option<PathBuf>,
+    root: args::Root,
     answer: Answer,
 }
 
@@ -56,7 +56,7 @@ impl Rewind {
             Some(named) => pollster::block_on(named.open(context))?,
             None => pollster::block_on(of_receipt(self.to.id(), context))?,
         };
-        let checkpoints = files::open(&session, self.root.as_deref(), context, ui)?;
+        let checkpoints = files::open(&session, &self.root, context, ui)?;
         let choices = Choices {
             only: files::beneath(&checkpoints, &self.only)?,
             force: files::beneath(&checkpoints, &self.force)?,

@@ -89,6 +89,11 @@ fn tell(
     }
 }
 
+/// Brings the store's copy of a session up to date. Returns why entries of it were refused.
+pub(crate) fn bring_in(session: &Session, context: &Context) -> Result<Vec<String>, Failure> {
+    Ok(import_one(session, context)?.unwrap_or_default())
+}
+
 /// Imports a session. Returns why entries of it were refused; `None` if there was nothing new.
 fn import_one(session: &Session, context: &Context) -> Result<Option<Vec<String>>, Failure> {
     let id: SessionId = session.session_id.parse()?;

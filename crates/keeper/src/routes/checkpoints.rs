@@ -57,6 +57,7 @@ pub(super) async fn open(keeper: &Arc<Keeper>, known: &Known) -> Result<Option<A
     let cwd = cwd.ok_or_else(|| Problem::conflict("directory-gone", "the session's directory is gone"))?;
     let mut settings = rethread_checkpoint::Settings::default();
     settings.cache = Some(keeper.settings.cache.join("trees"));
+    settings.formerly = rethread_checkpoint::noted_folders(&session.metadata().await?);
     let opened = blocking(async move { Checkpointer::open(&session, &cwd, settings).await }).await;
     Ok(Some(Arc::new(opened.map_err(refuse)?)))
 }

@@ -1,0 +1,114 @@
+//! `handoff`: puts one of Claude Code's own sessions where another machine can take it.
+
+use rethread_store::{Error, Replicated, SessionId, Store};
+use serde_json::json;
+
+use crate::args;
+use crate::context::Context;
+use crate::failure::{Done, Failure};
+use crate::files::size;
+use crate::named::NamedSession;
+use crate::native::{self, Handoff as Handed};
+use crate::text::count;
+use crate::ui::{Answer, Ui};
+
+#[derive(Debug)]
+pub(crate) struct Handoff {
+    session: NamedSession,
+    to: Option<String>,
+    answer: Answer,
+}
+
+impl From<args::Handoff> for Handoff {
+    fn from(typed: args::Handoff) -> Self {
+        Self { session: typed.id, to: typed.to, answer: Answer::of(typed.json) }
+    }
+}
+
+impl Handoff {
+    pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        let to = context.shared_store(self.to.as_deref())?;
+        if context.leaves_secrets_out() {
+            let message = "a handoff takes everything as it is, and secrets were to be left out";
+            let hint = "`rethread import --claude ID` and `rethread copy ID --to URL` take the conversation without them";
+            return Err(Failure::wrongly(message, hint));
+        }
+        let Some(id) = self.session.native(context)? else {
+            let message = format!("Claude Code has no session {} here", self.session.text());
+            let hint = "`rethread list --native` shows what it has; `rethread copy` takes stored ones";
+            return Err(Failure::failed(message, hint));
+        };
+        let session = context.native.session(&id)?;
+        if let Some(live) = &session.live {
+            let error = rethread_transcripts::Error::InUse { session: id, pid: live.pid };
+            return Err(error.into());
+        }
+        let id: SessionId = id.parse()?;
+        if let Some(stored) = pollster::block_on(context.store.load(&id))?
+            && let Some(holder) = pollster::block_on(stored.driver())?
+        {
+            return Err(Error::Held { session: id, holder: Box::new(holder) }.into());
+        }
+        let refused = native::bring_in(&session, context)?;
+        let stored = pollster::block_on(context.store.open(&id))?;
+        let handed = Handed::pack(&session, &stored, context, ui)?;
+        let mut done = Replicated::default();
+        if let Some(to) = &to {
+            done = replicate_family(&id, &context.store, to, ui)?;
+            to.close()?;
+        }
+        self.tell(&id, &handed, done, context, ui)?;
+        if let Some(why) = refused.first() {
+            ui.warn(&format!("{} cannot be shown from the store: {why}", count(refused.len(), "entry")));
+            return Ok(Done::Partly);
+        }
+        Ok(Done::Fully)
+    }
+
+    fn tell(
+        &self,
+        id: &SessionId,
+        handed: &Handed,
+        done: Replicated,
+        context: &Context,
+        ui: &mut Ui,
+    ) -> Result<(), Failure> {
+        let bytes = handed.files.iter().map(|file| file.size).sum();
+        if self.answer == Answer::Json {
+            let json = json!({
+                "session_id": id, "files": handed.files.len(), "bytes": bytes,
+                "records": done.records, "contents": done.contents,
+            });
+            return ui.data(json.to_string().as_bytes());
+        }
+        let files = count(handed.files.len(), "file");
+        ui.say(&format!("Session {} is handed over: {files}, {}.", context.short(id), size(bytes)));
+        let from = self.to.as_deref().map(|url| format!(" --from {}", crate::place::without_password(url)));
+        let take = context.command(&format!("take {id}{}", from.unwrap_or_default()));
+        ui.say(&format!("On the other machine, where the project is: {take}."));
+        Ok(())
+    }
+}
+
+/// Copies a session and those of its subagents.
+pub(super) fn replicate_family(
+    id: &SessionId,
+    from: &Store,
+    to: &Store,
+    ui: &mut Ui,
+) -> Result<Replicated, Failure> {
+    use rethread_store::{Filter, Show};
+    let mut filter = Filter::everything();
+    (filter.parent, filter.children) = (Some(id.clone()), Show::Only);
+    let children = pollster::block_on(from.list(&filter))?.sessions.into_iter().map(|it| it.session_id);
+    let mut all = Replicated::default();
+    for session in std::iter::once(id.clone()).chain(children) {
+        let before = all.records;
+        let mut tell = |so_far: Replicated| ui.progress_so_far("copying records", before + so_far.records);
+        let done = pollster::block_on(from.replicate(&session, to, &mut tell))?;
+        all.sessions += done.sessions;
+        all.records += done.records;
+        all.contents += done.contents;
+    }
+    Ok(all)
+}

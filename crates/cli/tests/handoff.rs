@@ -1,0 +1,212 @@
+//! Sessions of Claude Code's own that go from one machine to another and back.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rethread_testkit::{Home as RealHome, PROBE, Prompt};
+use serde_json::{Value, json};
+
+use crate::kit::{Home, cannot, stores_in};
+
+const ID: &str = "44444444-4444-4444-8444-444444444444";
+
+/// A machine: what Rethread has there, what Claude Code has, and the project.
+struct Machine {
+    home: Home,
+    claude: PathBuf,
+    project: PathBuf,
+}
+
+impl Machine {
+    fn new(claude: PathBuf, project: PathBuf) -> Self {
+        let mut home = Home::new();
+        home.set([("CLAUDE_CONFIG_DIR", claude.to_str().unwrap())]);
+        Self { home, claude, project: project.canonicalize().unwrap() }
+    }
+
+    /// One without Claude Code, and with a session that looks like its own.
+    fn plain(folder: &Path, name: &str) -> Self {
+        let (claude, project) = (folder.join(name).join(".claude"), folder.join(name).join("project"));
+        fs::create_dir_all(&project).unwrap();
+        Self::new(claude, project)
+    }
+
+    fn transcript(&self) -> PathBuf {
+        let mut folders = fs::read_dir(self.claude.join("projects")).unwrap().flatten();
+        folders.find_map(|it| Some(it.path().join(format!("{ID}.jsonl"))).filter(|it| it.is_file())).unwrap()
+    }
+
+    fn take(&self, from: &str) -> crate::kit::Said {
+        self.home.run(&["take", "4444", "--from", from, "--cwd", self.project.to_str().unwrap()])
+    }
+
+    /// Adds a turn to the transcript, which is begun if need be.
+    fn says(&self, number: usize) {
+        let folder = self
+            .claude
+            .join("projects")
+            .join(rethread_transcripts::folder_name(self.project.to_str().unwrap()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join(format!("{ID}.jsonl"));
+        let mut text = fs::read_to_string(&path).unwrap_or_default();
+        let uuid = |number: usize| format!("aaaaaaaa-0000-4000-8000-{number:012}");
+        let entry = json!({
+            "parentUuid": (number > 0).then(|| uuid(number - 1)), "isSidechain": false, "type": "user",
+            "message": { "role": "user", "content": format!("Said {number}") }, "uuid": uuid(number),
+            "timestamp": "2026-02-09T10:00:00.000Z", "sessionId": ID, "cwd": self.project,
+        });
+        text += &format!("{entry}\n");
+        fs::write(path, text).unwrap();
+    }
+
+    fn shown(&self) -> usize {
+        self.home.answer(&["show", ID, "--json"]).lines().count()
+    }
+}
+
+#[test]
+fn a_session_is_handed_over_resumed_by_the_real_cli_elsewhere_and_handed_back() {
+    let folder = tempfile::tempdir().unwrap();
+    for shared in stores_in(folder.path()) {
+        let (Some(here), Some(there)) = (RealHome::new(), RealHome::new()) else {
+            return cannot("Claude Code cannot be installed");
+        };
+        let one = Machine::new(here.config(), here.project());
+        let other = Machine::new(there.config(), there.project());
+        let made = one.project.join("made.txt");
+        let prompt = Prompt::new("Make it").calls("Write", json!({ "file_path": made, "content": "made\n" }));
+        here.claude().session(ID).bypassing().asked(prompt.says("It is made."));
+
+        // What a keeper would have recorded around the shell's work.
+        one.home.run(&["import", "--claude", ID]);
+        let message = first_prompt(&one);
+        let changed = one.project.join("changed.txt");
+        let checkpoint = |machine: &Machine, more: &[&str]| {
+            let changed = machine.project.join("changed.txt");
+            let words = ["checkpoint", ID, "--message", &message, changed.to_str().unwrap()];
+            assert_eq!(machine.home.run(&[&words, more].concat()).code, 0);
+        };
+        fs::write(&changed, "before\n").unwrap();
+        checkpoint(&one, &[]);
+        fs::write(&changed, "after\n").unwrap();
+        checkpoint(&one, &["--after"]);
+
+        let said = one.home.run(&["handoff", ID, "--to", &shared]);
+        assert_eq!(said.code, 0, "{shared}: {}", said.err);
+        // The project goes its own way.
+        for name in ["made.txt", "changed.txt"] {
+            fs::copy(one.project.join(name), other.project.join(name)).unwrap();
+        }
+        let taken = other.take(&shared);
+        assert_eq!(taken.code, 0, "{shared}: {}", taken.err);
+        let listed = other.home.answer(&["list", "--native", "--json"]);
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        assert_eq!(listed["cwd"], json!(other.project), "{shared}");
+        let sent = serde_json::to_string(&there.claude().messages_on_resume(ID, PROBE)).unwrap();
+        for part in ["Make it", "It is made.", PROBE] {
+            assert!(sent.contains(part), "{shared}: {part} is not in {sent}");
+        }
+
+        // The files are taken back there, and nothing is here.
+        let rewound = other.home.run(&["rewind", ID, "--to", &message]);
+        assert_eq!(rewound.code, 0, "{shared}: {}", rewound.err);
+        let text = |machine: &Machine| fs::read_to_string(machine.project.join("changed.txt")).unwrap();
+        assert_eq!((text(&other).as_str(), text(&one).as_str()), ("before\n", "after\n"), "{shared}");
+
+        // And back: with what was said there, and with what it did to files.
+        let said = other.home.run(&["handoff", ID, "--to", &shared]);
+        assert_eq!(said.code, 0, "{shared}: {}", said.err);
+        assert_eq!(one.take(&shared).code, 0, "{shared}");
+        let sent = serde_json::to_string(&here.claude().messages_on_resume(ID, "And back?")).unwrap();
+        for part in ["It is made.", PROBE, "And back?"] {
+            assert!(sent.contains(part), "{shared}: {part} is not in {sent}");
+        }
+        let receipts = one.home.answer(&["checkpoints", ID, "--json"]);
+        assert!(receipts.contains("\"what\":\"rewind\""), "{shared}: {receipts}");
+    }
+}
+
+fn first_prompt(machine: &Machine) -> String {
+    let shown = machine.home.answer(&["show", ID, "--json"]);
+    let first: Value = serde_json::from_str(shown.lines().next().unwrap()).unwrap();
+    first["uuid"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_was_handed_over_again_is_taken_again_and_only_what_is_new_is_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let shared = folder.path().join("shared").to_str().unwrap().to_owned();
+    let (one, other) = (Machine::plain(folder.path(), "one"), Machine::plain(folder.path(), "other"));
+    let beside = one.claude.join("file-history").join(ID);
+    fs::create_dir_all(&beside).unwrap();
+    fs::write(beside.join("abc@v1"), "an older one").unwrap();
+    one.says(0);
+    let hand_over = || {
+        let json = one.home.answer(&["handoff", ID, "--to", &shared, "--json"]);
+        serde_json::from_str::<Value>(&json).unwrap()
+    };
+    let first = hand_over();
+    assert_eq!((&first["files"], &first["contents"]), (&json!(2), &json!(2)));
+    assert_eq!(hand_over()["records"], json!(0));
+    assert_eq!(other.take(&shared).code, 0);
+    assert_eq!(fs::read(other.claude.join("file-history").join(ID).join("abc@v1")).unwrap(), b"an older one");
+    let taken = fs::read_to_string(other.transcript()).unwrap();
+    let original = fs::read_to_string(one.transcript()).unwrap();
+    assert!(taken.starts_with(&original), "byte for byte, and where it is now behind it");
+    // It goes on where it came from, and was only looked at where it was taken to.
+    one.says(1);
+    assert_eq!(hand_over()["contents"], json!(1));
+    assert_eq!((other.take(&shared).code, other.shown()), (0, 2));
+    assert_eq!((other.take(&shared).code, other.shown()), (0, 2));
+}
+
+#[test]
+fn what_went_on_in_two_places_is_never_written_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let shared = folder.path().join("shared").to_str().unwrap().to_owned();
+    let (one, other) = (Machine::plain(folder.path(), "one"), Machine::plain(folder.path(), "other"));
+    let hand_over = |machine: &Machine| machine.home.run(&["handoff", ID, "--to", &shared]);
+    one.says(0);
+    assert_eq!((hand_over(&one).code, other.take(&shared).code), (0, 0));
+    one.says(1);
+    other.says(2);
+    let (ours, theirs) = (fs::read(one.transcript()).unwrap(), fs::read(other.transcript()).unwrap());
+    assert_eq!(hand_over(&one).code, 0);
+    let said = hand_over(&other);
+    assert!(said.code == 1 && said.err.contains("went on differently in the other store"), "{said:?}");
+    // What was not handed over is not in the way of anybody else's.
+    let said = other.take(&shared);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert_eq!((fs::read(one.transcript()).unwrap(), fs::read(other.transcript()).unwrap()), (ours, theirs));
+    // What is only here is not lost to what was handed over before.
+    one.says(3);
+    let ours = fs::read(one.transcript()).unwrap();
+    let said = one.take(&shared);
+    assert!(said.code == 1 && said.err.contains("has more here than was handed over"), "{said:?}");
+    assert_eq!(fs::read(one.transcript()).unwrap(), ours);
+}
+
+#[test]
+fn whoever_hands_over_or_takes_is_told_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let shared = folder.path().join("shared").to_str().unwrap().to_owned();
+    let (one, other) = (Machine::plain(folder.path(), "one"), Machine::plain(folder.path(), "other"));
+    let told = |machine: &Machine, words: &[&str], message: &str| {
+        let said = machine.home.run(words);
+        assert!(said.code != 0 && said.err.contains(message), "{words:?}: {said:?}");
+    };
+    told(&one, &["handoff", ID, "--to", &shared], "Claude Code has no session");
+    told(&other, &["take", ID, "--from", &shared], "no session");
+    one.says(0);
+    told(&one, &["--redact", "handoff", ID, "--to", &shared], "secrets were to be left out");
+    one.home.run(&["import", "--claude", ID]);
+    one.home.run(&["copy", &format!("stored:{ID}"), "--to", &shared]);
+    told(&other, &["take", ID, "--from", &shared], "nobody handed it over");
+    assert_eq!(one.home.run(&["handoff", ID, "--to", &shared]).code, 0);
+    fs::remove_dir_all(&one.project).unwrap();
+    told(&other, &["take", ID, "--from", &shared], "which is not on this machine");
+    told(&other, &["take", ID, "--from", &shared, "--cwd", "nowhere"], "nowhere is no folder");
+    assert!(!other.claude.try_exists().unwrap(), "nothing was written");
+}
