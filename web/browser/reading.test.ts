@@ -281,7 +281,8 @@ describe("hostile transcripts", () => {
         await page.evaluate(() => new Promise((then) => requestAnimationFrame(() => requestAnimationFrame(then))));
         if (isTop) break;
       }
-      // The places that cannot be read, their bytes, and the subagents.
+      // The places that cannot be read, which are at the end, their bytes, and the subagents.
+      await page.keyboard.press("G");
       await page.locator(".fray .bytes").first().waitFor();
       await page.getByRole("button", { name: "Raw bytes" }).first().click();
       await page.locator(".dump", { hasText: /^\d{8} / }).waitFor();
@@ -422,8 +423,21 @@ describe("for everybody", () => {
     await show(page, `session=${other.session}`);
     await ready(page, "the end that counts");
     expect(await said(page)).toEqual(["look around", "the way taken", "the end that counts"]);
-    await page.getByRole("button", { name: /Subagent/ }).click();
+    await page
+      .locator(".thread")
+      .getByRole("button", { name: /Subagent/ })
+      .click();
     await ready(page, "inside the strand");
+    await page
+      .locator(".thread")
+      .getByRole("button", { name: /Subagent/ })
+      .click();
+    await page.getByText("inside the strand").waitFor({ state: "detached" });
+    // It opens from the details too.
+    await page.getByRole("tab", { name: "Subagents 1" }).click();
+    await page.locator(".info").getByRole("button", { name: "find the callers" }).click();
+    await ready(page, "inside the strand");
+    await page.getByRole("tab", { name: "Changes" }).click();
     await page.locator(".back").getByRole("button", { name: "Show" }).click();
     await page.locator(".back .pale", { hasText: "a reply nobody follows" }).waitFor();
     await pictured(page, "branches");

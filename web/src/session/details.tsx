@@ -11,6 +11,8 @@ import { INFO, infoWidth, isPanelOpen } from "../state/settings.ts";
 import type { Transcript } from "../state/transcript.ts";
 import { plain } from "../text/safe.ts";
 import { count, place, size } from "../text/words.ts";
+import { jump } from "../thread/thread.tsx";
+import { openness } from "../thread/tool.tsx";
 import { Changes } from "./changes.tsx";
 import { DiffPanel } from "./diff_panel.tsx";
 import { ProblemPanel } from "./problems.tsx";
@@ -69,7 +71,7 @@ export function Details({ transcript, card }: { transcript: Transcript; card: Ca
           ) : (
             <Changes transcript={transcript} card={card} />
           ))}
-        {tab.value === "subagents" && <Subagents />}
+        {tab.value === "subagents" && <Subagents transcript={transcript} />}
         {tab.value === "problems" && <ProblemPanel transcript={transcript} card={card} />}
         {tab.value === "raw" && <Raw transcript={transcript} />}
         {tab.value !== "raw" && card && <Facts card={card} />}
@@ -78,7 +80,12 @@ export function Details({ transcript, card }: { transcript: Transcript; card: Ca
   );
 }
 
-function Subagents() {
+function Subagents({ transcript }: { transcript: Transcript }) {
+  const open = (call: string, number: number) => {
+    openness(call, false).value = true;
+    isSheetOpen.value = false;
+    jump.value = { number };
+  };
   return (
     <section>
       <h2>
@@ -86,15 +93,26 @@ function Subagents() {
       </h2>
       {subagents.value.length === 0 && <p class="quiet">This session began none.</p>}
       <ul class="files two">
-        {subagents.value.map((it) => (
-          <li key={it.agent_id}>
-            <Icon name="fork" />
-            <span class="grow cut" title={it.description ?? undefined}>
-              {plain(it.description ?? it.agent_id)}
-            </span>
-            <span class="quiet">{plain(it.agent_type ?? "")}</span>
-          </li>
-        ))}
+        {subagents.value.map((it) => {
+          const call = it.tool_use_id ?? "";
+          const number = transcript.callNumber(call);
+          const words = plain(it.description ?? it.agent_id);
+          return (
+            <li key={it.agent_id}>
+              <Icon name="fork" />
+              {number === undefined ? (
+                <span class="grow cut" title={it.description ?? undefined}>
+                  {words}
+                </span>
+              ) : (
+                <button type="button" class="place" title="Open it on the thread" onClick={() => open(call, number)}>
+                  {words}
+                </button>
+              )}
+              <span class="quiet">{plain(it.agent_type ?? "")}</span>
+            </li>
+          );
+        })}
       </ul>
     </section>
   );

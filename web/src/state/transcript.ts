@@ -219,6 +219,11 @@ export class Transcript {
     return this.results.get(call)?.result;
   }
 
+  /** The number of the message with a call; nothing if it was not read. */
+  callNumber(call: string): number | undefined {
+    return this.calls.get(call);
+  }
+
   /** The message that brought the result of a call. */
   resultItem(call: string): Item | undefined {
     const number = this.results.get(call)?.number;
