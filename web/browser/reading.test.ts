@@ -163,6 +163,9 @@ describe("the acceptance criteria", () => {
     const { page, troubles } = await tab(everywhere);
     await page.locator(".sess", { hasText: "damaged" }).click();
     await ready(page, "Nothing of this session can be read");
+    // Looking at every line shows what is there, and changes nothing about that.
+    await page.locator(".bytes mark", { hasText: "00 × 300" }).waitFor();
+    await ready(page, "nothing in the file can be read");
     await pictured(page, "unreadable");
     await show(page, `session=${sound.session}`);
     await ready(page, "all is well");

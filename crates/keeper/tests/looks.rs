@@ -44,7 +44,10 @@ fn a_damaged_place_is_shown_with_its_line_its_bytes_and_what_can_be_read_of_it()
     assert_eq!(torn["pieces"][1], json!({ "text": "end of file", "damaged": true }));
     let bytes = kept.get(&format!("/sessions/{id}/bytes?offset={before}&length=40")).body;
     assert_eq!(bytes, [b"{\"type\":\"assistant\",\"uuid\":\"7c1e".as_slice(), &[0; 8]].concat());
-    assert_eq!(kept.get(&format!("/sessions/{id}/bytes?offset=999999")).body, b"");
+    for beyond in [999_999, u64::MAX] {
+        let answer = kept.get(&format!("/sessions/{id}/bytes?offset={beyond}"));
+        assert_eq!((answer.status, answer.body), (200, Vec::new()), "{beyond}");
+    }
     assert_eq!(kept.get(&format!("/sessions/{}/bytes?offset=0", session())).status, 404);
 }
 
@@ -62,6 +65,21 @@ fn ids_that_are_there_twice_show_no_bytes_and_many_places_only_some() {
     };
     assert_eq!(with_bytes("duplicate_uuid"), [false]);
     assert_eq!(with_bytes("garbage"), [vec![true; 100], vec![false; 50]].concat());
+}
+
+#[test]
+fn a_file_of_zeros_stays_unreadable_after_its_lines_were_looked_at() {
+    let home = Home::new();
+    let id = session();
+    let path = home.conversation(&id, "/tmp", 0);
+    fs::write(&path, [0; 300]).unwrap();
+    let kept = home.keeper();
+    let status = || kept.get(&format!("/sessions/{id}")).good()["health"]["status"].clone();
+    assert_eq!(status(), "unreadable");
+    let problems = kept.get(&format!("/sessions/{id}/problems")).good();
+    assert_eq!(problems["health"]["status"], "unreadable", "{problems}");
+    assert_eq!(status(), "unreadable");
+    assert_eq!(problems["items"][0]["excerpt"]["pieces"], json!([{ "text": "00 × 300", "damaged": true }]));
 }
 
 /// A tool's result as Claude Code writes it after an edit.

@@ -7,7 +7,7 @@ import { Icon } from "../parts/icon.tsx";
 import { StateMark, TONES, WORDS } from "../parts/state_mark.tsx";
 import { archive, fork, moveToTrash, rename, unarchive } from "../state/actions.ts";
 import { now } from "../state/clock.ts";
-import { isSheetOpen, problems, showTab } from "../state/details.ts";
+import { isSheetOpen, problems, showBytes, showTab } from "../state/details.ts";
 import { transcript } from "../state/live.ts";
 import { go, route } from "../state/route.ts";
 import { branchOf, can, cardOf, info, isListed, look, title } from "../state/sessions.ts";
@@ -15,6 +15,7 @@ import { isPanelOpen } from "../state/settings.ts";
 import type { Transcript } from "../state/transcript.ts";
 import { plain } from "../text/safe.ts";
 import { count, duration, place } from "../text/words.ts";
+import { Bytes } from "../thread/fray.tsx";
 import { current, isAtEnd, jump, jumpTo, Thread } from "../thread/thread.tsx";
 import { Composer } from "./composer.tsx";
 import { Details } from "./details.tsx";
@@ -102,11 +103,18 @@ function Reading({ shown, card }: { shown: Transcript; card: Card | undefined })
     );
   }
   if (shown.total.value === 0 && card?.health.status === "unreadable") {
+    const seen = problems.value.find((it) => it.excerpt);
     return (
       <div class="nothing-here">
         <h2>Nothing of this session can be read</h2>
         <p class="bad">{plain(card.health.reason ?? "The file is damaged.")}</p>
-        <p class="quiet">The file stays as it is. Details at the right say where it is damaged.</p>
+        {seen?.excerpt && <Bytes excerpt={seen.excerpt} />}
+        <p class="quiet">The file stays as it is.</p>
+        {seen && seen.length > 0 && (
+          <button type="button" onClick={() => showBytes(seen.offset, seen.length)}>
+            Raw bytes
+          </button>
+        )}
       </div>
     );
   }
@@ -299,7 +307,7 @@ function Banners({ card }: { card: Card | undefined }) {
           </button>
         </div>
       )}
-      {card?.state !== "running" && damaged > 0 && (
+      {card?.state !== "running" && card?.health.status !== "unreadable" && damaged > 0 && (
         <div class="banner">
           <Icon name="damaged" tone="bad" />
           <span class="grow">

@@ -44,7 +44,7 @@ export function damageFacts(problem: ProblemItem): string {
 }
 
 /** What stands in a damaged line. */
-function Bytes({ excerpt }: { excerpt: Excerpt }) {
+export function Bytes({ excerpt }: { excerpt: Excerpt }) {
   return (
     <pre class="bytes" tabIndex={0}>
       {excerpt.pieces.map((piece, at) =>

@@ -136,6 +136,11 @@ pub(crate) async fn bytes(
         known.native.ok_or_else(|| Problem::bad_request("a stored session has no file of its own"))?;
     let read = tokio::task::spawn_blocking(move || {
         let file = keeper.open_native(&session.path).map_err(|_| Problem::not_found("session"))?;
+        let length = file.metadata().map_err(|error| Problem::failed(&error))?.len();
+        // The system refuses to look beyond all files; there is nothing.
+        if query.offset >= length {
+            return Ok(Vec::new());
+        }
         let mut bytes = vec![0; usize::try_from(query.length.unwrap_or(BYTES).clamp(1, BYTES)).unwrap_or(0)];
         let read = file.read_at(&mut bytes, query.offset).map_err(|error| Problem::failed(&error))?;
         bytes.truncate(read);
