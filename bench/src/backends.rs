@@ -1,6 +1,8 @@
 //! Other places than files: what it costs to keep sessions in a database, against the database alone.
 
+mod encrypted;
 mod postgres;
+mod python;
 mod sqlite;
 
 use crate::area::Trial;
@@ -15,6 +17,10 @@ pub(crate) const TRIALS: &[Trial] = &[
     Trial { name: "sqlite-load", run: |bench| rows(sqlite::load(bench)) },
     Trial { name: "postgres-one-in-flight", run: |bench| rows(postgres::one_in_flight(bench)) },
     Trial { name: "postgres-many-tasks", run: |bench| rows(postgres::many_tasks(bench)) },
+    Trial { name: "encrypted-append", run: |bench| rows(encrypted::append(bench)) },
+    Trial { name: "encrypted-load", run: |bench| rows(encrypted::load(bench)) },
+    Trial { name: "frameworks-append", run: |bench| rows(python::append(bench)) },
+    Trial { name: "frameworks-load", run: python::load },
     Trial { name: "postgres-load", run: |bench| rows(postgres::load(bench)) },
 ];
 

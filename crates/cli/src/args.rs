@@ -25,6 +25,10 @@ pub(crate) struct Args {
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
 
+    /// The key of a store whose URL begins with encrypted+, instead of $RETHREAD_KEY_FILE
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+
     /// Claude Code's own folder, instead of $CLAUDE_CONFIG_DIR or ~/.claude
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) claude_dir: Option<PathBuf>,
@@ -63,6 +67,7 @@ pub(crate) enum Verb {
     Sync(Sync),
     Handoff(Handoff),
     Take(Take),
+    Key(Key),
     Tail(Tail),
     Resume(Resume),
     Rename(Rename),
@@ -525,6 +530,13 @@ pub(crate) struct Take {
     /// Print where it is now as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Make a new key for a store that is to be encrypted: `--store encrypted+file:DIR`, encrypted+sqlite:FILE and so on
+#[derive(Debug, Arguments)]
+pub(crate) struct Key {
+    /// The file to make; only you can read it
+    pub(crate) file: PathBuf,
 }
 
 /// The folder that checkpoints are about

@@ -1,6 +1,7 @@
 //! What every command that needs a store works with.
 
 use std::cell::OnceCell;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ pub(crate) struct Context {
     pub(crate) store: Store,
     pub(crate) native: Native,
     place: Place,
+    key_file: Option<PathBuf>,
     redactor: Option<Arc<Redactor>>,
     events: async_channel::Receiver<Event>,
     patience: OnceCell<Patience>,
@@ -30,18 +32,24 @@ pub(crate) struct Context {
 
 impl Context {
     /// Opens a store. Nothing is read or made yet.
-    pub(crate) fn open(place: Place, native: Native, redact: bool) -> Result<Self, Failure> {
+    pub(crate) fn open(
+        place: Place,
+        key_file: Option<PathBuf>,
+        native: Native,
+        redact: bool,
+    ) -> Result<Self, Failure> {
         let redactor = redact.then(|| Arc::new(Redactor::new()));
         let options =
             Options { close_within: CLOSE_WITHIN, redactor: redactor.clone(), ..Options::default() };
         let store = Store::on(place.backend()?, options);
         let events = store.events();
-        Ok(Self { store, native, place, redactor, events, patience: OnceCell::new(), short: OnceCell::new() })
+        let (patience, short) = (OnceCell::new(), OnceCell::new());
+        Ok(Self { store, native, place, key_file, redactor, events, patience, short })
     }
 
     /// Opens another store, as careful with secrets as this one.
     pub(crate) fn other_store(&self, url: &str) -> Result<Store, Failure> {
-        let place = Place::find(Some(url.to_owned()))?;
+        let place = Place::find(Some(url.to_owned()), self.key_file.as_deref())?;
         if place.is_same(&self.place) {
             return Err(Failure::wrongly("both stores are the same", "`--to URL` names another one"));
         }
@@ -53,7 +61,7 @@ impl Context {
     /// Opens a store that several machines use; `None` if that is this one.
     pub(crate) fn shared_store(&self, url: Option<&str>) -> Result<Option<Store>, Failure> {
         let Some(url) = url else { return Ok(None) };
-        match Place::find(Some(url.to_owned()))?.is_same(&self.place) {
+        match Place::find(Some(url.to_owned()), self.key_file.as_deref())?.is_same(&self.place) {
             true => Ok(None),
             false => self.other_store(url).map(Some),
         }

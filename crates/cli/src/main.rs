@@ -10,6 +10,7 @@ mod demo;
 mod failure;
 mod files;
 mod keeper_place;
+mod key_file;
 mod named;
 mod native;
 mod pager;
@@ -27,9 +28,9 @@ use clap::Parser as _;
 use crate::args::{Args, Verb};
 use crate::commands::{
     Append, Archive, Attention, Checkpoint, Checkpoints, Completions, Copy, Delete, Diff, Doctor, Du, Export,
-    Fork, Gc, Handoff, Import, Interrupt, List, Logs, Materialize, New, Open, Purge, Rename, Repair, Restore,
-    Resume, Rewind, Scan, Send, Serve, ServeUi, Service, Show, Status, Stop, Sync, Tag, Tail, Take, Tour,
-    Verify, Watch,
+    Fork, Gc, Handoff, Import, Interrupt, Key, List, Logs, Materialize, New, Open, Purge, Rename, Repair,
+    Restore, Resume, Rewind, Scan, Send, Serve, ServeUi, Service, Show, Status, Stop, Sync, Tag, Tail, Take,
+    Tour, Verify, Watch,
 };
 use crate::context::Context;
 use crate::failure::{Done, Failure};
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
 fn run(args: Args, ui: &mut Ui) -> Result<Done, Failure> {
     let verb = match args.verb {
         Verb::Completions(typed) => return Completions::from(typed).run(ui),
+        Verb::Key(typed) => return Key::from(typed).run(ui),
         Verb::Tour(_) if args.store.is_some() => {
             return Err(Failure::wrongly("the tour has a store of its own", "`rethread tour`"));
         }
@@ -73,7 +75,8 @@ fn run(args: Args, ui: &mut Ui) -> Result<Done, Failure> {
     };
     let redact = args.redact || std::env::var_os("RETHREAD_REDACT").is_some_and(|set| set == "1");
     let store = verb.from().map(str::to_owned).or(args.store);
-    let context = Context::open(Place::find(store)?, Native::find(args.claude_dir), redact)?;
+    let place = Place::find(store, args.key_file.as_deref())?;
+    let context = Context::open(place, args.key_file, Native::find(args.claude_dir), redact)?;
     let done = dispatch(verb, &context, ui);
     context.finish(done, ui)
 }
@@ -120,7 +123,7 @@ fn dispatch(verb: Verb, context: &Context, ui: &mut Ui) -> Result<Done, Failure>
         Verb::Watch(typed) => Watch::from(typed).run(context, ui),
         Verb::Attention(typed) => Attention::from(typed).run(context, ui),
         Verb::Service(typed) => Service::from(typed).run(context, ui),
-        Verb::Tour(_) | Verb::Completions(_) | Verb::Ui(_) => {
+        Verb::Tour(_) | Verb::Completions(_) | Verb::Key(_) | Verb::Ui(_) => {
             unreachable!("these need no store and were run before")
         }
     }

@@ -4,12 +4,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rethread_encrypted::EncryptedBackend;
 use rethread_postgres::{PostgresBackend, Settings};
 use rethread_sqlite::SqliteBackend;
 use rethread_store::backend::Backend;
 use rethread_store::{FileBackend, Schemes};
 
 use crate::failure::Failure;
+use crate::key_file;
 
 /// A store's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +19,10 @@ pub(crate) struct Place {
     at: At,
     /// What was typed after `--store`, without a password: a hint must name the same store.
     typed: Option<String>,
+    /// The file with its key, if it is encrypted.
+    key_file: Option<PathBuf>,
+    /// What was typed after `--key-file`.
+    typed_key: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,20 +37,32 @@ enum At {
 
 impl Place {
     /// Takes what was typed, else what the environment says, else the folder for a person's data.
-    pub(crate) fn find(typed: Option<String>) -> Result<Self, Failure> {
+    pub(crate) fn find(typed: Option<String>, key_file: Option<&Path>) -> Result<Self, Failure> {
         let set = std::env::var("RETHREAD_STORE").ok().filter(|url| !url.is_empty());
-        let at = match typed.as_ref().or(set.as_ref()) {
-            Some(url) => parse(url)?,
-            None => At::Folder(default_folder(|name| std::env::var_os(name))?),
+        let typed_key = key_file.map(Path::to_owned);
+        let (at, key_file) = match typed.as_ref().or(set.as_ref()) {
+            Some(url) => {
+                let (url, key_file) = key_file::of_url(url, key_file)?;
+                (parse(&url)?, key_file)
+            }
+            None => (At::Folder(default_folder(|name| std::env::var_os(name))?), None),
         };
         if let At::Folder(path) | At::File(path) = &at {
             refuse_claudes_own(path)?;
         }
-        Ok(Self { at, typed: typed.map(|url| without_password(&url)) })
+        Ok(Self { at, typed: typed.map(|url| without_password(&url)), typed_key, key_file })
     }
 
     /// Opens the store's backend. Nothing is read or made yet.
     pub(crate) fn backend(&self) -> Result<Arc<dyn Backend>, Failure> {
+        let backend = self.plain_backend()?;
+        match &self.key_file {
+            Some(file) => Ok(Arc::new(EncryptedBackend::new(backend, &key_file::read(file)?))),
+            None => Ok(backend),
+        }
+    }
+
+    fn plain_backend(&self) -> Result<Arc<dyn Backend>, Failure> {
         match &self.at {
             At::Folder(folder) => Ok(Arc::new(FileBackend::new(folder))),
             At::File(file) => Ok(Arc::new(SqliteBackend::new(file))),
@@ -62,8 +80,11 @@ impl Place {
         self.at == other.at || real(&self.at).is_some_and(|path| real(&other.at) == Some(path))
     }
 
-    /// Returns the store's folder, where it has one.
+    /// Returns the store's folder, where it has one that anything may be kept in.
     pub(crate) fn folder(&self) -> Option<&Path> {
+        if self.key_file.is_some() {
+            return None;
+        }
         match &self.at {
             At::Folder(folder) => Some(folder),
             At::File(_) | At::Database(_) | At::Url(_) => None,
@@ -72,9 +93,12 @@ impl Place {
 
     /// Returns a command to type for this store, in backquotes.
     pub(crate) fn command(&self, rest: &str) -> String {
+        let key =
+            self.typed_key.as_ref().map(|file| format!("--key-file {} ", quoted(&file.to_string_lossy())));
+        let key = key.unwrap_or_default();
         match &self.typed {
-            Some(url) => format!("`rethread --store {} {rest}`", quoted(url)),
-            None => format!("`rethread {rest}`"),
+            Some(url) => format!("`rethread {key}--store {} {rest}`", quoted(url)),
+            None => format!("`rethread {key}{rest}`"),
         }
     }
 }

@@ -5,6 +5,7 @@ mod bundle;
 mod care;
 mod checkpoints;
 mod copies;
+mod encryption;
 mod fire;
 mod fork;
 mod handoff;

@@ -73,29 +73,82 @@ impl FromStr for EntryId {
 }
 
 /// Content, named by its SHA-256. It exists only by hashing, or by parsing a hash.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+///
+/// A *sealed* name is that of content which somebody above the backend has encrypted: no hash of it, in a namespace of its
+/// own, and written with two digits more.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct BlobId([u8; 32]);
+pub struct BlobId {
+    sealed: bool,
+    /// The name, and before it what tells sealed ones apart.
+    bytes: [u8; 33],
+}
+
+/// What sealed names begin with.
+const SEALED: u8 = 0x5e;
 
 impl BlobId {
     /// Returns the name of this content.
     pub fn of(content: &[u8]) -> Self {
-        Self(Sha256::digest(content).into())
+        Self::from_hash(Sha256::digest(content).into())
     }
 
     /// Returns the id that a hash stands for.
     pub fn from_hash(hash: [u8; 32]) -> Self {
-        Self(hash)
+        Self::named(false, hash)
     }
 
-    /// Returns the hash itself.
+    /// Returns a name for content that is sealed.
+    pub fn sealed(name: [u8; 32]) -> Self {
+        Self::named(true, name)
+    }
+
+    fn named(sealed: bool, name: [u8; 32]) -> Self {
+        let mut bytes = [SEALED; 33];
+        bytes[1..].copy_from_slice(&name);
+        Self { sealed, bytes }
+    }
+
+    /// Returns the hash itself, or what a sealed one has instead.
     pub fn as_hash(&self) -> &[u8; 32] {
-        &self.0
+        self.bytes.last_chunk().unwrap_or_else(|| unreachable!("33 bytes end with 32"))
+    }
+
+    /// Returns the name as bytes, in the order of its text.
+    pub fn as_bytes(&self) -> &[u8] {
+        if self.sealed { &self.bytes } else { &self.bytes[1..] }
+    }
+
+    /// Returns whether this is a sealed name.
+    pub fn is_sealed(&self) -> bool {
+        self.sealed
     }
 
     /// Returns the name of what a hasher has seen.
     pub fn of_hasher(hasher: Sha256) -> Self {
-        Self(hasher.finalize().into())
+        Self::from_hash(hasher.finalize().into())
+    }
+
+    /// Returns whether content may be stored under this name. What is sealed is vouched for by whoever sealed it.
+    pub fn fits(&self, content: &[u8]) -> bool {
+        self.sealed || Self::of(content) == *self
+    }
+
+    /// Returns whether what a hasher has seen may be stored under this name.
+    pub fn fits_hashed(&self, hasher: Sha256) -> bool {
+        self.sealed || Self::of_hasher(hasher) == *self
+    }
+}
+
+impl PartialOrd for BlobId {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for BlobId {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.as_bytes().cmp(other.as_bytes())
     }
 }
 
@@ -104,6 +157,10 @@ impl FromStr for BlobId {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let rule = "64 lower-case hex digits";
+        let (sealed, text) = match text.strip_prefix("5e").filter(|name| name.len() == 64) {
+            Some(name) => (true, name),
+            None => (false, text),
+        };
         let digit = |byte: u8| match byte {
             b'0'..=b'9' => Some(byte - b'0'),
             b'a'..=b'f' => Some(byte - b'a' + 10),
@@ -119,13 +176,13 @@ impl FromStr for BlobId {
                 _ => return Err(bad("blob id", text, rule)),
             }
         }
-        Ok(Self(hash))
+        Ok(Self::named(sealed, hash))
     }
 }
 
 impl fmt::Display for BlobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

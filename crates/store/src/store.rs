@@ -375,7 +375,10 @@ fn check_format(document: &[u8]) -> Result<()> {
         Ok(Format { rethread }) if rethread <= FORMAT => Ok(()),
         Ok(Format { rethread }) => Err(Error::NewerFormat { found: rethread.to_string(), known: FORMAT }),
         Err(error) => {
-            Err(Error::Damaged { what: "format.json of the store".into(), reason: error.to_string() })
+            let is_sealed = found.starts_with("{\"sealed\":");
+            let reason =
+                if is_sealed { "it is encrypted, and no key was given".into() } else { error.to_string() };
+            Err(Error::Damaged { what: "format.json of the store".into(), reason })
         }
     }
 }

@@ -153,10 +153,12 @@ fn every_test_that_the_proof_names_is_one() {
         "transcripts/tests",
         "keeper/tests",
         "claude/tests",
+        "backends/encrypted/tests",
         "backends/postgres/tests",
         "backends/sqlite/tests",
     ];
-    let folders = tested.iter().chain(&["keeper/src", "claude/src", "transcripts/src"]);
+    let folders =
+        tested.iter().chain(&["keeper/src", "claude/src", "transcripts/src", "backends/encrypted/src"]);
     let sources: Vec<_> = folders.map(|folder| crate::kit::tree(&crates.join(folder))).collect();
     let mut tests = std::collections::HashSet::new();
     for (path, bytes) in

@@ -65,7 +65,7 @@ async fn put_large(
 
 /// Stores contents that are in memory.
 pub(crate) async fn put_all(connections: &Connections, blobs: &[(BlobId, Bytes)]) -> Result<()> {
-    if let Some((wrong, _)) = blobs.iter().find(|(blob, content)| BlobId::of(content) != *blob) {
+    if let Some((wrong, _)) = blobs.iter().find(|(blob, content)| !blob.fits(content)) {
         return Err(Error::WrongBlob(*wrong));
     }
     let mut rest = blobs;
@@ -86,12 +86,12 @@ pub(crate) async fn put_all(connections: &Connections, blobs: &[(BlobId, Bytes)]
 async fn put_some(connections: &Connections, blobs: &[(BlobId, Bytes)]) -> Result<()> {
     // All in the same order, so that nobody waits for one who waits for him.
     let mut blobs: Vec<&(BlobId, Bytes)> = blobs.iter().collect();
-    blobs.sort_by_key(|(blob, _)| *blob.as_hash());
-    blobs.dedup_by_key(|(blob, _)| *blob.as_hash());
-    let hashes: Vec<&[u8]> = blobs.iter().map(|(blob, _)| &blob.as_hash()[..]).collect();
+    blobs.sort_by_key(|(blob, _)| *blob);
+    blobs.dedup_by_key(|(blob, _)| *blob);
+    let hashes: Vec<&[u8]> = blobs.iter().map(|(blob, _)| blob.as_bytes()).collect();
     let sound =
         connections.write_again("put blobs into", |connection, _| make_young(connection, &hashes)).await?;
-    blobs.retain(|(blob, _)| !sound.iter().any(|hash| hash[..] == blob.as_hash()[..]));
+    blobs.retain(|(blob, _)| !sound.iter().any(|hash| hash[..] == *blob.as_bytes()));
     if blobs.is_empty() {
         return Ok(());
     }
@@ -107,13 +107,14 @@ fn take(content: &mut (dyn Read + Send), blob: &BlobId) -> Result<Vec<u8>> {
 }
 
 fn check(blob: &BlobId, hasher: Sha256) -> Result<()> {
-    if BlobId::of_hasher(hasher) == *blob { Ok(()) } else { Err(Error::WrongBlob(*blob)) }
+    if blob.fits_hashed(hasher) { Ok(()) } else { Err(Error::WrongBlob(*blob)) }
 }
 
-/// Makes those young that are there, and are what they should be. One that is damaged goes, to be stored anew.
+/// Makes those young that are there, and are what they should be. One that is damaged goes, to be stored anew;
+/// what is sealed is not the hash of anything.
 async fn make_young(connection: Connection, hashes: &[&[u8]]) -> Postgres<Vec<Vec<u8>>> {
     let sql = "WITH there AS (
-            SELECT id, hash = (
+            SELECT id, length(hash) > 32 OR hash = (
                 SELECT sha256(coalesce(string_agg(bytes, '' ORDER BY number), '')) FROM rethread.parts WHERE blob = id
             ) AS sound
             FROM rethread.blobs WHERE hash = ANY($1) ORDER BY hash FOR UPDATE
@@ -126,11 +127,11 @@ async fn make_young(connection: Connection, hashes: &[&[u8]]) -> Postgres<Vec<Ve
 }
 
 async fn store(connection: Connection, blobs: &[&(BlobId, Bytes)]) -> Postgres<()> {
-    let hashes: Vec<&[u8]> = blobs.iter().map(|(blob, _)| &blob.as_hash()[..]).collect();
+    let hashes: Vec<&[u8]> = blobs.iter().map(|(blob, _)| blob.as_bytes()).collect();
     let (mut of, mut numbers, mut parts) = (Vec::new(), Vec::new(), Vec::new());
     for (blob, content) in blobs {
         for (part, number) in content.chunks(PART).zip(0_i32..) {
-            of.push(&blob.as_hash()[..]);
+            of.push(blob.as_bytes());
             numbers.push(number);
             parts.push(part);
         }
@@ -164,7 +165,7 @@ async fn add_parts(connection: Connection, id: i64, number: i32, parts: &[&[u8]]
 
 /// Gives what was written its name, in place of what had it: that may be damaged.
 async fn finish(connection: Connection, id: i64, blob: &BlobId) -> Postgres<()> {
-    let hash = &blob.as_hash()[..];
+    let hash = blob.as_bytes();
     connection.begin().await?;
     // One at a time: the name can be given once.
     connection.ask("SELECT pg_advisory_xact_lock(hashtextextended(encode($1, 'hex'), 0))", &[&hash]).await?;
@@ -177,7 +178,7 @@ async fn finish(connection: Connection, id: i64, blob: &BlobId) -> Postgres<()> 
 /// Makes a blob young. Returns whether it is there.
 pub(crate) async fn refresh(connection: Connection, blob: &BlobId) -> Postgres<bool> {
     let sql = "UPDATE rethread.blobs SET modified = clock_timestamp() WHERE hash = $1";
-    Ok(connection.change(sql, &[&&blob.as_hash()[..]]).await? > 0)
+    Ok(connection.change(sql, &[&blob.as_bytes()]).await? > 0)
 }
 
 pub(crate) async fn get(
@@ -195,7 +196,7 @@ pub(crate) async fn get(
     let (longest, part) = ((i32::MAX as u64) * PART as u64, PART as i64);
     let (start, end) = (range.start.min(longest), range.end.min(longest));
     let (start, end) = (start as i64, end.max(start) as i64);
-    let rows = connection.ask(sql, &[&&blob.as_hash()[..], &start, &end, &part]).await?;
+    let rows = connection.ask(sql, &[&blob.as_bytes(), &start, &end, &part]).await?;
     if rows.is_empty() {
         return Ok(None);
     }
@@ -207,7 +208,7 @@ pub(crate) async fn get(
 }
 
 pub(crate) async fn remove(connection: Connection, blob: &BlobId) -> Postgres<bool> {
-    Ok(connection.change("DELETE FROM rethread.blobs WHERE hash = $1", &[&&blob.as_hash()[..]]).await? > 0)
+    Ok(connection.change("DELETE FROM rethread.blobs WHERE hash = $1", &[&blob.as_bytes()]).await? > 0)
 }
 
 /// Removes a blob that nobody has put since then, which the caller's clock says and the server's is to judge.
@@ -218,7 +219,7 @@ pub(crate) async fn remove_before(connection: Connection, blob: &BlobId, since: 
     let since =
         since.saturating_add(theirs.duration_since(Timestamp::now())).unwrap_or(Timestamp::UNIX_EPOCH);
     let sql = "DELETE FROM rethread.blobs WHERE hash = $1 AND modified <= $2";
-    let removed = connection.change(sql, &[&&blob.as_hash()[..], &since.max(Timestamp::UNIX_EPOCH)]).await?;
+    let removed = connection.change(sql, &[&blob.as_bytes(), &since.max(Timestamp::UNIX_EPOCH)]).await?;
     Ok(removed > 0)
 }
 

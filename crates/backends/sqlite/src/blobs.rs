@@ -66,7 +66,7 @@ pub(crate) fn put(connections: &Connections, blob: &BlobId, content: &mut (dyn R
 
 /// Stores contents that are in memory, all of them or none.
 pub(crate) fn put_all(connections: &Connections, blobs: &[(BlobId, Bytes)]) -> Result<()> {
-    if let Some((wrong, _)) = blobs.iter().find(|(blob, content)| BlobId::of(content) != *blob) {
+    if let Some((wrong, _)) = blobs.iter().find(|(blob, content)| !blob.fits(content)) {
         return Err(Error::WrongBlob(*wrong));
     }
     // A transaction that is too large keeps everybody else waiting.
@@ -94,7 +94,7 @@ fn take(content: &mut (dyn Read + Send), blob: &BlobId) -> Result<Vec<u8>> {
 }
 
 fn check(blob: &BlobId, hasher: Sha256) -> Result<()> {
-    if BlobId::of_hasher(hasher) == *blob { Ok(()) } else { Err(Error::WrongBlob(*blob)) }
+    if blob.fits_hashed(hasher) { Ok(()) } else { Err(Error::WrongBlob(*blob)) }
 }
 
 fn store(transaction: &Transaction<'_>, blob: &BlobId, content: &[u8]) -> Sqlite<()> {
@@ -125,18 +125,18 @@ fn finish(transaction: &Transaction<'_>, id: i64, blob: &BlobId) -> Sqlite<()> {
         return remove_parts(transaction, id);
     }
     let mut update = transaction.prepare_cached("UPDATE blobs SET hash = ?2, modified = ?3 WHERE id = ?1")?;
-    update.execute(params![id, blob.as_hash(), nanoseconds(Timestamp::now())]).map(drop)
+    update.execute(params![id, blob.as_bytes(), nanoseconds(Timestamp::now())]).map(drop)
 }
 
 /// Makes a blob young. Returns whether it is there.
 pub(crate) fn refresh(transaction: &Transaction<'_>, blob: &BlobId) -> Sqlite<bool> {
     let mut update = transaction.prepare_cached("UPDATE blobs SET modified = ?2 WHERE hash = ?1")?;
-    Ok(update.execute(params![blob.as_hash(), nanoseconds(Timestamp::now())])? > 0)
+    Ok(update.execute(params![blob.as_bytes(), nanoseconds(Timestamp::now())])? > 0)
 }
 
 fn id_of(transaction: &Transaction<'_>, blob: &BlobId) -> Sqlite<Option<i64>> {
     let mut select = transaction.prepare_cached("SELECT id FROM blobs WHERE hash = ?1")?;
-    select.query_row([blob.as_hash()], |row| row.get(0)).optional()
+    select.query_row([blob.as_bytes()], |row| row.get(0)).optional()
 }
 
 /// Returns whether a blob is there, and is what it should be: one that is damaged is stored anew.
@@ -144,7 +144,7 @@ fn is_sound(transaction: &Transaction<'_>, blob: &BlobId) -> Sqlite<bool> {
     let Some(id) = id_of(transaction, blob)? else { return Ok(false) };
     let mut hasher = Sha256::new();
     each_part(transaction, id, 0, |part| hasher.update(part))?;
-    Ok(BlobId::of_hasher(hasher) == *blob)
+    Ok(blob.fits_hashed(hasher))
 }
 
 pub(crate) fn get(transaction: &Transaction<'_>, blob: &BlobId, range: &Range<u64>) -> Sqlite<Option<Bytes>> {
@@ -189,7 +189,7 @@ pub(crate) fn remove(transaction: &Transaction<'_>, blob: &BlobId) -> Sqlite<boo
 pub(crate) fn remove_before(transaction: &Transaction<'_>, blob: &BlobId, since: Timestamp) -> Sqlite<bool> {
     let sql = "SELECT id FROM blobs WHERE hash = ?1 AND modified <= ?2";
     let mut select = transaction.prepare_cached(sql)?;
-    let id = select.query_row(params![blob.as_hash(), nanoseconds(since)], |row| row.get(0)).optional()?;
+    let id = select.query_row(params![blob.as_bytes(), nanoseconds(since)], |row| row.get(0)).optional()?;
     match id {
         Some(id) => remove_parts(transaction, id).map(|()| true),
         None => Ok(false),

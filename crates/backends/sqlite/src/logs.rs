@@ -1,5 +1,7 @@
 //! Logs: a row for each line, in the order of their positions.
 
+use std::sync::mpsc;
+
 use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;
 use rethread_store::backend::{Append, Chunk, Damage, Durability, From, LogKey, Position};
@@ -87,32 +89,99 @@ pub(crate) fn read(
         From::Last => found.next.saturating_sub(1),
     };
     let mut chunk = Chunk { next: start, ..Chunk::default() };
-    let (mut size, mut left, mut room) = (0, 0, Room::default());
     let mut select = transaction
         .prepare_cached("SELECT key, bytes FROM lines WHERE key >= ?1 AND key < ?2 ORDER BY key")?;
     let mut rows = select.query([key(found.id, start), key(found.id, found.next)])?;
-    while let Some(row) = rows.next()? {
-        let (position, bytes) = (position_of(row.get(0)?), row.get_ref(1)?.as_blob()?);
-        // A group is never cut.
-        if left == 0 && size >= max_bytes && !chunk.lines.is_empty() {
-            return Ok(chunk);
-        }
-        lose(&mut chunk, log, Flaw::Missing, position, 0);
-        size += bytes.len();
-        match Line::take(room.copy(bytes)) {
-            Ok(line) if line.stamp().position == position => {
-                left = line.stamp().left;
-                chunk.lines.push(line);
-                chunk.next = position + 1;
-            }
-            Ok(_) => lose(&mut chunk, log, Flaw::Misplaced, position + 1, bytes.len()),
-            Err(flaw) => lose(&mut chunk, log, flaw, position + 1, bytes.len()),
-        }
+    let mut room = Room::default();
+    let mut next = || {
+        let Some(row) = rows.next()? else { return Ok(None) };
+        Ok(Some(Row { position: position_of(row.get(0)?), bytes: room.copy(row.get_ref(1)?.as_blob()?) }))
+    };
+    let mut left = 0;
+    for parsed in Parsed::read(max_bytes, &mut next)? {
+        left = parsed.add_to(&mut chunk, log);
     }
-    if start < found.next {
+    // A group is never cut.
+    while left > 0 || chunk.lines.is_empty() {
+        let Some(row) = next()? else { break };
+        left = Parsed::from(row).add_to(&mut chunk, log);
+    }
+    if next()?.is_none() && start < found.next {
         lose(&mut chunk, log, Flaw::Missing, found.next, 0);
     }
     Ok(chunk)
+}
+
+/// A line as it is stored.
+struct Row {
+    position: Position,
+    bytes: BytesMut,
+}
+
+/// A line, or what is wrong with it.
+struct Parsed {
+    position: Position,
+    length: usize,
+    line: std::result::Result<Line, Flaw>,
+}
+
+impl std::convert::From<Row> for Parsed {
+    fn from(row: Row) -> Self {
+        let Row { position, bytes } = row;
+        Self { position, length: bytes.len(), line: Line::take(bytes) }
+    }
+}
+
+impl Parsed {
+    /// How many bytes are worth another thread.
+    const SHARE: usize = 64 << 10;
+
+    /// Reads rows up to a size. Where there are many, one thread fetches them while another looks at them.
+    fn read(max_bytes: usize, next: &mut dyn FnMut() -> Result<Option<Row>>) -> Result<Vec<Self>> {
+        std::thread::scope(|scope| {
+            let (send, receive) = mpsc::channel::<Vec<Row>>();
+            let (mut receive, mut helper) = (Some(receive), None);
+            let (mut rows, mut size, mut held) = (Vec::new(), 0, 0);
+            while size < max_bytes {
+                let Some(row) = next()? else { break };
+                (size, held) = (size + row.bytes.len(), held + row.bytes.len());
+                rows.push(row);
+                if held < Self::SHARE {
+                    continue;
+                }
+                if let Some(receive) = receive.take() {
+                    let look = move || receive.into_iter().flatten().map(Self::from).collect::<Vec<Self>>();
+                    helper = Some(scope.spawn(look));
+                }
+                // Whoever looks at them ends only when we do.
+                let _ = send.send(std::mem::take(&mut rows));
+                held = 0;
+            }
+            drop(send);
+            let rest: Vec<Self> = rows.into_iter().map(Self::from).collect();
+            let Some(helper) = helper else { return Ok(rest) };
+            let mut all = helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            all.extend(rest);
+            Ok(all)
+        })
+    }
+
+    /// Adds it to what was read, and returns how many of its group are still to come.
+    fn add_to(self, chunk: &mut Chunk, log: &LogKey) -> u64 {
+        let Self { position, length, line } = self;
+        lose(chunk, log, Flaw::Missing, position, 0);
+        match line {
+            Ok(line) if line.stamp().position == position => {
+                let left = line.stamp().left;
+                chunk.lines.push(line);
+                chunk.next = position + 1;
+                return left;
+            }
+            Ok(_) => lose(chunk, log, Flaw::Misplaced, position + 1, length),
+            Err(flaw) => lose(chunk, log, flaw, position + 1, length),
+        }
+        0
+    }
 }
 
 /// Where lines are copied to: many share an allocation.

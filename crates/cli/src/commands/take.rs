@@ -71,7 +71,10 @@ impl Take {
                 Err(Failure::wrongly(message, "`--cwd DIR` says where the project is on this machine"))
             }
             _ => {
-                let message = format!("the project was at {}, which is not on this machine", was.display());
+                let message = match was.as_os_str().is_empty() {
+                    true => "the session does not say where it worked".to_owned(),
+                    false => format!("the project was at {}, which is not on this machine", was.display()),
+                };
                 Err(Failure::wrongly(message, format!("`--cwd {}` says where it is", quoted(&example()))))
             }
         }

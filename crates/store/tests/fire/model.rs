@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+use rethread_encrypted::{EncryptedBackend, MasterKey};
 use rethread_postgres::{PostgresBackend, Settings};
 use rethread_sqlite::SqliteBackend;
 use rethread_store::backend::Backend;
@@ -245,6 +246,17 @@ fn whatever_is_done_files_agree_with_the_model() {
         agrees(round, || {
             let folder = tempfile::tempdir().expect("a folder");
             move || Store::new(FileBackend::new(folder.path()), Options::default())
+        });
+    }
+}
+
+#[test]
+fn whatever_is_done_what_is_encrypted_agrees_with_the_model() {
+    let key = MasterKey::generate().expect("a key");
+    for round in Effort::new("random operations against the model, encrypted", 200) {
+        agrees(round, || {
+            let (inner, key): (Arc<dyn Backend>, _) = (Arc::new(MemoryBackend::default()), key.clone());
+            move || Store::new(EncryptedBackend::new(inner.clone(), &key), Options::default())
         });
     }
 }
