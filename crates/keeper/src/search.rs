@@ -133,7 +133,9 @@ impl Hunt {
                 }
             };
             let mut from = 0;
-            while let Some(found) = sieve.find_at(&chunk[..end], from) {
+            while from < end
+                && let Some(found) = sieve.find_at(&chunk[..end], from)
+            {
                 let begins = memchr::memrchr(b'\n', &chunk[..found.start()]).map_or(0, |newline| newline + 1);
                 let ends =
                     memchr::memchr(b'\n', &chunk[found.start()..end]).map_or(end, |it| found.start() + it);
@@ -141,7 +143,8 @@ impl Hunt {
                 if hits.len() >= most {
                     return Ok(hits);
                 }
-                from = ends;
+                // Past its end: a sieve that lets everything through finds nothing there for ever.
+                from = ends + 1;
             }
             at += end as u64;
         }
