@@ -2,6 +2,7 @@
 
 import { appendFileSync, mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { structuredPatch } from "diff";
 import type { Desk } from "./kit.ts";
 
 let next = 1;
@@ -99,18 +100,36 @@ export class Conversation {
     name: string,
     input: object,
     output: unknown,
-    options: { isError?: boolean; seconds?: number; id?: string } = {},
+    options: { isError?: boolean; seconds?: number; id?: string; result?: object | undefined } = {},
   ): this {
     const call = options.id ?? `toolu_${this.session.slice(0, 8)}_${this.calls++}`;
     this.reply({ type: "tool_use", id: call, name, input });
     this.later(options.seconds ?? 0);
     if (output === undefined) return this;
-    return this.add("user", {
-      role: "user",
-      content: [
-        { type: "tool_result", tool_use_id: call, content: output, ...(options.isError ? { is_error: true } : {}) },
-      ],
-    });
+    return this.add(
+      "user",
+      {
+        role: "user",
+        content: [
+          { type: "tool_result", tool_use_id: call, content: output, ...(options.isError ? { is_error: true } : {}) },
+        ],
+      },
+      options.result ? { toolUseResult: options.result } : {},
+    );
+  }
+
+  /** An edit, with the patch that Claude Code writes beside its result; something may stand above it in the file. */
+  edit(path: string, before: string, after: string, above = ""): this {
+    const { hunks } = structuredPatch("a", "b", above + before, above + after);
+    const result = {
+      filePath: path,
+      oldString: before,
+      newString: after,
+      originalFile: above + before,
+      structuredPatch: hunks,
+    };
+    const input = { file_path: path, old_string: before, new_string: after };
+    return this.tool("Edit", input, "The file has been updated.", { result });
   }
 
   named(name: string): this {
@@ -210,16 +229,8 @@ export function flaky(desk: Desk, session = id()): Conversation {
     .says(
       "The check moves before the wait, and a wait that cannot fit is not started. What is left of the deadline is never slept away.",
     )
-    .tool(
-      "Edit",
-      { file_path: `${desk.project}/src/retry.rs`, old_string: before, new_string: after },
-      "The file has been updated.",
-    )
-    .tool(
-      "Edit",
-      { file_path: `${desk.project}/tests/retry.rs`, old_string: "a\nb\nc", new_string: "a\nB\nc\nd" },
-      "The file has been updated.",
-    )
+    .edit(`${desk.project}/src/retry.rs`, before, after)
+    .edit(`${desk.project}/tests/retry.rs`, "a\nb\nc", "a\nB\nc\nd")
     .tool("Bash", { command: "cargo test --test retry" }, "test result: ok. 7 passed; 0 failed; finished in 0.38s", {
       seconds: 14,
     })
@@ -240,6 +251,44 @@ export function flaky(desk: Desk, session = id()): Conversation {
       'Running the suite with all cores busy, so that the scheduler is as unkind as CI.\n\n```rust\nfn main() {\n    let deadline = Duration::from_millis(250); // as in the test\n    println!("{deadline:?}");\n}\n```',
     );
   return talk;
+}
+
+/** Sessions as a list has them after a few weeks: some long, some short, some of which edited files. */
+export function others(desk: Desk): void {
+  const all: [string, string, string, string, number, string][] = [
+    // name, first prompt, directory, branch, minutes ago, and what it did: prompts and edits
+    ["Rate limits per token", "limits are per address, and offices share one", "api", "rate-limits", 180, "pepppepepp"],
+    ["Trace ids in every log line", "every log line needs the trace id", "api", "main", 1500, "ppepepe"],
+    ["Why is the release build 90 MB", "the binary grew from 31 to 90 MB since May", "api", "main", 2900, "pppp"],
+    ["Pagination off by one in /orders", "page 2 repeats the last row of page 1", "api", "orders-paging", 5800, "ppe"],
+    ["Health check that checks something", "healthz says ok while the pool is empty", "api", "main", 6100, "pepep"],
+    ["Review: idempotency keys", "read the diff of idem-keys like a reviewer", "api", "idem-keys", 7300, "pp"],
+    [
+      "VAT for reverse-charge invoices",
+      "invoices to other EU countries show 0 %",
+      "billing",
+      "vat-rc",
+      300,
+      "ppepepep",
+    ],
+    ["Replace the PDF renderer", "compare typst with the present one", "billing", "pdf", 8700, "pepeppe"],
+    ["Currency table out of date", "three currencies changed their decimals", "billing", "main", 11600, "pep"],
+    ["Rotate the staging certificates", "certificates end on the 21st", "infra", "main", 700, "pppe"],
+    ["Alert when disk is 80 % full", "we found out from a user last time", "infra", "alerts", 4400, "pe"],
+  ];
+  for (const [name, prompt, folder, branch, ago, did] of all) {
+    const cwd = folder === "api" ? desk.project : join(desk.folder, folder);
+    const talk = new Conversation(id(), cwd, { branch, minutesAgo: ago }).named(name);
+    for (const [at, what] of [...did].entries()) {
+      if (what === "p") talk.prompt(at === 0 ? prompt : "And then?").says("I looked at it, and this is what I found.");
+      else {
+        const lines = (count: number, word: string) =>
+          Array.from({ length: count }, (_, it) => `${word} ${it}\n`).join("");
+        talk.edit(`${cwd}/src/lib.rs`, lines(3 + ((at * 7) % 11), "old"), lines(5 + ((at * 13) % 29), "new"));
+      }
+    }
+    talk.write(desk, ago);
+  }
 }
 
 /** A session of fifty megabytes. */

@@ -31,8 +31,18 @@ describe.runIf(drive.hasAgent)("files", () => {
     expect(read("notes.txt")).toBe("changed\n");
     await page.locator(".knot-button").first().hover();
     await page.locator(".pop").waitFor();
+    expect(await page.locator(".pop li").allInnerTexts()).toEqual(["notes.txt\n19 B"]);
     await pictured(page, "knot");
-    await page.locator(".pop").getByRole("button", { name: "Rewind to here" }).click();
+    // A click opens the diff; a key leads back while the card is open.
+    await page.locator(".knot-button").first().click();
+    await page
+      .getByRole("heading", { name: /Changed/ })
+      .first()
+      .waitFor();
+    await page.mouse.move(700, 5);
+    await page.locator(".knot-button").first().hover();
+    await page.locator(".pop").waitFor();
+    await page.keyboard.press("r");
     await page.getByText("Nothing has changed yet").waitFor();
     await page.getByRole("heading", { name: "Rewind to before prompt 2" }).waitFor();
     await pictured(page, "rewind");
@@ -72,7 +82,8 @@ describe.runIf(drive.hasAgent)("files", () => {
       expect(await violations(other.page)).toEqual([]);
       await other.context.close();
     }
-    await page.locator(".taken-note").getByRole("button", { name: "Undo" }).click();
+    await page.locator(".taken-note").getByRole("button", { name: "Undo" }).waitFor();
+    await page.keyboard.press("u");
     await page.locator(".taken").first().waitFor({ state: "detached" });
     expect(read("draft.txt")).toBe("second\n");
   });

@@ -50,6 +50,8 @@ export class Desk {
       HOME,
       LANG,
       RETHREAD_HOME: this.home,
+      // What a keeper that is killed leaves behind goes with everything else.
+      TMPDIR: this.folder,
       XDG_CONFIG_HOME: join(this.folder, "config"),
       XDG_CACHE_HOME: join(this.folder, "cache"),
       ...this.more,

@@ -3,7 +3,7 @@
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Conversation, flaky, id } from "./conversation.ts";
+import { Conversation, flaky, id, others } from "./conversation.ts";
 import { closeBrowser, DESKTOP, Desk, PHONE, pictured, show, tab, withAgent } from "./kit.ts";
 
 const folder = resolve(import.meta.dirname, "../../target/web");
@@ -14,38 +14,10 @@ const damaged = id();
 beforeAll(async () => {
   mkdirSync(folder, { recursive: true });
   flaky(desk, main).write(desk, 0);
-  const names: [string, string, number][] = [
-    ["Jitter as a trait", "fix/retry-deadline", 12],
-    ["Rate limits per token", "rate-limits", 180],
-    ["Trace ids in every log line", "main", 1500],
-    ["Why is the release build 90 MB", "main", 2900],
-    ["Pagination off by one in /orders", "orders-paging", 5800],
-  ];
-  for (const [name, branch, ago] of names) {
-    new Conversation(id(), desk.project, { branch, minutesAgo: ago })
-      .named(name)
-      .prompt(`${name}, please`)
-      .says("Done.")
-      .write(desk, ago);
-  }
-  const billing = join(desk.folder, "billing");
-  for (const [name, ago] of [
-    ["VAT for reverse-charge invoices", 300],
-    ["Replace the PDF renderer", 8700],
-  ] as const) {
-    new Conversation(id(), billing, { minutesAgo: ago })
-      .named(name)
-      .prompt("compare typst with the present one")
-      .says("Done.")
-      .write(desk, ago);
-  }
+  others(desk);
   const talk = new Conversation(damaged, desk.project, { branch: "axum-08", minutesAgo: 1500 });
   talk.named("Upgrade axum to 0.8").prompt("Bump axum and fix what breaks.");
-  talk.tool(
-    "Edit",
-    { file_path: `${desk.project}/src/routes/orders.rs`, old_string: "a\nb", new_string: "a\nc\nd" },
-    "ok",
-  );
+  talk.edit(`${desk.project}/src/routes/orders.rs`, "a\nb", "a\nc\nd");
   talk.says("The extractors compile. What is left is the change of path syntax: `/:id` became `/{id}` in every route.");
   const path = talk.write(desk, 0);
   const before = readFileSync(path, "utf8");
@@ -60,7 +32,7 @@ beforeAll(async () => {
     .says("I’ll start with `auth.rs`, the only one that reads the body.");
   writeFileSync(
     path,
-    `${before}{"type":"assistant","uuid":"7c1e09b4-5d\0\0\0\0\0\0\0\n${rest.lines.map((line) => `${line}\n`).join("")}`,
+    `${before}{"type":"assistant","uuid":"7c1e09b4-5d30-4e6a-9d57-0e5b8a1c2f44","message":{"role":"assistant","content":[{"type":"tool_use","name":"Edit","input":{"file_path":"${desk.project}/src/rou${"\0".repeat(412)}\n${rest.lines.map((line) => `${line}\n`).join("")}`,
   );
   appendFileSync(
     path,
@@ -79,7 +51,7 @@ for (const theme of ["light", "dark"] as const) {
   test(`the states of the page look as they should, ${theme}`, async () => {
     const { page, troubles } = await tab(desk, { theme });
     const take = (name: string) => page.screenshot({ path: join(folder, `${name}-${theme}.png`) });
-    await page.getByText("Flaky retry test").first().waitFor();
+    await page.locator(".sess", { hasText: "Flaky retry test" }).locator(".sketch").waitFor();
     await take("list");
     await show(page, `session=${main}`);
     await page.getByText("as unkind as CI").waitFor();

@@ -163,6 +163,9 @@ describe("the acceptance criteria", () => {
     const { page, troubles } = await tab(everywhere);
     await page.locator(".sess", { hasText: "damaged" }).click();
     await ready(page, "Nothing of this session can be read");
+    // Looking at every line shows what is there, and changes nothing about that.
+    await page.locator(".bytes mark", { hasText: "00 × 300" }).waitFor();
+    await ready(page, "nothing in the file can be read");
     await pictured(page, "unreadable");
     await show(page, `session=${sound.session}`);
     await ready(page, "all is well");
@@ -240,7 +243,15 @@ describe("hostile transcripts", () => {
           { type: text, [text]: text },
         );
       }
-      talk.write(desk);
+      const path = talk.write(desk);
+      // What is no entry is shown too, and so are subagents.
+      for (const text of HOSTILE.slice(from, from + 40)) appendFileSync(path, `${text.replaceAll("\n", " ")}\0\n`);
+      const strand = join(path.replace(/\.jsonl$/, ""), "subagents/agent-abc123");
+      mkdirSync(dirname(strand), { recursive: true });
+      const words = HOSTILE[from + 2] ?? "x";
+      const within = new Conversation(talk.session, desk.project).prompt(words).says(words);
+      writeFileSync(`${strand}.jsonl`, within.lines.map((line) => line.replace("false", "true")).join("\n"));
+      writeFileSync(`${strand}.meta.json`, JSON.stringify({ agentType: words, description: words }));
       talks.push(talk);
     }
     await desk.start();
@@ -273,6 +284,12 @@ describe("hostile transcripts", () => {
         await page.evaluate(() => new Promise((then) => requestAnimationFrame(() => requestAnimationFrame(then))));
         if (isTop) break;
       }
+      // The places that cannot be read, which are at the end, their bytes, and the subagents.
+      await page.keyboard.press("G");
+      await page.locator(".fray .bytes").first().waitFor();
+      await page.getByRole("button", { name: "Raw bytes" }).first().click();
+      await page.locator(".dump", { hasText: /^\d{8} / }).waitFor();
+      for (const name of ["Subagents 1", "Problems"]) await page.getByRole("tab", { name }).click();
       const found = await page.evaluate(() => ({
         ran: (window as { __ran?: number }).__ran ?? 0,
         elements: document.querySelectorAll(
@@ -409,8 +426,21 @@ describe("for everybody", () => {
     await show(page, `session=${other.session}`);
     await ready(page, "the end that counts");
     expect(await said(page)).toEqual(["look around", "the way taken", "the end that counts"]);
-    await page.getByRole("button", { name: /Subagent/ }).click();
+    await page
+      .locator(".thread")
+      .getByRole("button", { name: /Subagent/ })
+      .click();
     await ready(page, "inside the strand");
+    await page
+      .locator(".thread")
+      .getByRole("button", { name: /Subagent/ })
+      .click();
+    await page.getByText("inside the strand").waitFor({ state: "detached" });
+    // It opens from the details too.
+    await page.getByRole("tab", { name: "Subagents 1" }).click();
+    await page.locator(".info").getByRole("button", { name: "find the callers" }).click();
+    await ready(page, "inside the strand");
+    await page.getByRole("tab", { name: "Changes" }).click();
     await page.locator(".back").getByRole("button", { name: "Show" }).click();
     await page.locator(".back .pale", { hasText: "a reply nobody follows" }).waitFor();
     await pictured(page, "branches");
@@ -434,6 +464,15 @@ describe("for everybody", () => {
     await page.keyboard.press("Escape");
     await page.keyboard.press("?");
     await page.getByRole("dialog", { name: "Keys" }).waitFor();
+    await page.keyboard.press("Escape");
+    // And through the list.
+    await show(page, "");
+    await page.locator(".sess", { hasText: "Flaky retry test" }).waitFor();
+    for (const key of ["j", "j", "k"]) await page.keyboard.press(key);
+    const focused = await page.evaluate(() => document.activeElement?.querySelector(".nm b")?.textContent);
+    expect(focused).toBe(await page.locator(".rows .sess .nm b").first().textContent());
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/#session=/);
     expect(troubles).toEqual([]);
   });
 

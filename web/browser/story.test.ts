@@ -3,12 +3,13 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Conversation, id } from "./conversation.ts";
+import { others } from "./conversation.ts";
 import { Drive, hold, idle, say } from "./driving.ts";
 import { PHONE, pictured, show, tab } from "./kit.ts";
 
 const drive = await Drive.make();
 const { api, desk } = drive;
+const billing = join(desk.folder, "billing");
 
 const RETRY = `use crate::{backoff::Backoff, Error};
 use std::time::Instant;
@@ -45,20 +46,8 @@ beforeAll(async () => {
     join(desk.project, "tests/retry.rs"),
     Array.from({ length: 96 }, (_, at) => `// line ${at + 1}\n`).join(""),
   );
-  const others: [string, number][] = [
-    ["Rate limits per token", 180],
-    ["Trace ids in every log line", 1500],
-    ["Why is the release build 90 MB", 2900],
-    ["Pagination off by one in /orders", 5800],
-  ];
-  for (const [name, ago] of others)
-    new Conversation(id(), desk.project, { minutesAgo: ago }).named(name).prompt(name).says("Done.").write(desk, ago);
-  const billing = join(desk.folder, "billing");
-  for (const [name, ago] of [
-    ["VAT for reverse-charge invoices", 300],
-    ["Replace the PDF renderer", 8700],
-  ] as const)
-    new Conversation(id(), billing, { minutesAgo: ago }).named(name).prompt(name).says("Done.").write(desk, ago);
+  mkdirSync(billing, { recursive: true });
+  others(desk);
   await desk.start();
 });
 afterAll(() => drive.clear());
@@ -127,6 +116,26 @@ describe.runIf(drive.hasAgent)("the story of a flaky test", () => {
     await show(phone.page, `session=${card.session_id}`);
     await phone.page.getByText("as unkind as CI").waitFor();
     await pictured(phone.page, "story-phone");
+    // The list of a busy day: one works, one waits for somebody.
+    await desk.api("/sessions", "POST", { cwd: billing, name: "Invoice rounding", prompt: "Sums are a cent off." });
+    (await api.asked()).tool("Bash", { command: "cargo test rounding", description: "Test it" }).end();
+    for (const it of [page, phone.page]) {
+      await show(it, "");
+      await it.locator(".chips", { hasText: "Waiting 1" }).waitFor();
+      await it.locator(".sess", { hasText: "Rotate the staging certificates" }).waitFor();
+    }
+    const drawn = (name: string) => page.locator(".sess", { hasText: name }).locator(".sketch");
+    await drawn("Replace the PDF renderer").waitFor();
+    await drawn("Invoice rounding").locator(".gem").waitFor();
+    await drawn("Flaky retry test").locator(".breathing").waitFor();
+    await pictured(page, "list-busy");
+    await pictured(phone.page, "list-busy-phone");
+    await show(page, "attention");
+    await page.locator(".request").waitFor();
+    await pictured(page, "attention");
+    await page.getByRole("button", { name: "Deny", exact: true }).click();
+    (await api.asked()).say("As you wish.");
+    await show(page, `session=${card.session_id}`);
     live.stopBlock().end();
     await idle(page);
     expect([...troubles, ...phone.troubles]).toEqual([]);

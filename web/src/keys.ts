@@ -7,12 +7,13 @@ import { nextProblem } from "./session/session.tsx";
 import { openHelp } from "./sessions/help.tsx";
 import { openNew } from "./sessions/new_session.tsx";
 import { openPalette } from "./sessions/palette.tsx";
-import { interrupt } from "./state/actions.ts";
+import { fork, interrupt } from "./state/actions.ts";
 import { pending } from "./state/attention.ts";
+import { rewinds, undoReceipt } from "./state/changes.ts";
 import { isSheetOpen } from "./state/details.ts";
 import { transcript } from "./state/live.ts";
 import { go, note, route } from "./state/route.ts";
-import { cardOf } from "./state/sessions.ts";
+import { can, cardOf } from "./state/sessions.ts";
 import { isPanelOpen, turnTheme } from "./state/settings.ts";
 import { current, isAtEnd, jump, topNumber } from "./thread/thread.tsx";
 
@@ -43,6 +44,14 @@ function step(by: 1 | -1): void {
   note(row?.dataset.uuid);
 }
 
+/** The next row of the list. */
+function stepInList(by: 1 | -1): void {
+  const rows = [...document.querySelectorAll<HTMLElement>(".rows a.sess")];
+  const at = rows.indexOf(document.activeElement as HTMLElement);
+  const next = at < 0 ? rows[by === 1 ? 0 : rows.length - 1] : rows[at + by];
+  next?.focus();
+}
+
 async function prompt(by: 1 | -1): Promise<void> {
   const shown = transcript.value;
   if (!shown) return;
@@ -62,6 +71,8 @@ function toggleCurrent(): void {
   );
   for (const button of rows) button.click();
 }
+
+const isList = (): boolean => route.value.view === "list" || route.value.view === "archive";
 
 function press(event: KeyboardEvent): void {
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
@@ -108,8 +119,17 @@ const KEYS: Record<string, () => void> = {
   },
   p: nextProblem,
   e: toggleCurrent,
-  j: () => step(1),
-  k: () => step(-1),
+  f: () => {
+    const { view, session } = route.value;
+    if (view === "session" && session && can("drive")) void fork(session);
+  },
+  u: () => {
+    const { view, session } = route.value;
+    const last = rewinds.value.at(-1);
+    if (view === "session" && session && last) void undoReceipt(session, last.receipt);
+  },
+  j: () => (isList() ? stepInList(1) : step(1)),
+  k: () => (isList() ? stepInList(-1) : step(-1)),
   "[": () => void prompt(-1),
   "]": () => void prompt(1),
   G: () => {

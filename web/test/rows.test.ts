@@ -86,12 +86,25 @@ test("pictures are shown only from bytes that are pictures", () => {
 test("captures of a turn are one moment before its prompt", () => {
   const at = "2026-11-15T10:00:00Z";
   const found = points([
-    { id: "1", what: "tree", created_at: at, message: "m", changes: [{ path: "a" }] },
-    { id: "2", what: "after", created_at: at, message: "m", changes: [{ path: "a" }, { path: "b" }] },
+    { id: "1", what: "tree", created_at: at, message: "m", changes: [{ path: "a", before: { absent: true } }] },
+    {
+      id: "2",
+      what: "after",
+      created_at: at,
+      message: "m",
+      changes: [
+        { path: "a", before: { present: { kind: "file", size: 9 } } },
+        { path: "b", before: { present: { kind: "file", size: 4200 } } },
+        { path: "l", before: { present: { kind: "symlink" } } },
+        { path: "u", before: { unknown: { why: "too late" } } },
+      ],
+    },
     { id: "3", what: "rewind", created_at: at, message: "m", changes: [{ path: "c" }] },
     { id: "4", what: "before", created_at: at, changes: [{ path: "d" }] },
   ]);
-  expect([...found.values()]).toEqual([{ message: "m", at, files: ["a", "b"] }]);
+  // What was known first of a turn counts: that is what was there before it.
+  const was = new Map(Object.entries({ a: "did not exist", b: "4.2 kB", l: "symlink" }));
+  expect([...found.values()]).toEqual([{ message: "m", at, files: ["a", "b", "l", "u"], was }]);
 });
 
 test("an abandoned branch is walked from its end to where it leaves", () => {
@@ -116,7 +129,7 @@ test("a call is told in plain words", () => {
 
 test("what was taken back is pale from its prompt on, and its note stands before that", () => {
   const taken = { receipt: "r", message: "u", at: "2026-01-01T00:00:00Z", files: ["a"] };
-  const point = { message: "u", at: "2026-01-01T00:00:00Z", files: ["a"] };
+  const point = { message: "u", at: "2026-01-01T00:00:00Z", files: ["a"], was: new Map() };
   const around: Around = { ...none, points: new Map([["u", point]]), rewinds: [taken], isTaken: () => true };
   const rows = rowsOf([{ number: 0, item: item("prompt", "change it") }], around);
   expect(rows.map((row) => [row.kind, row.isTaken])).toEqual([

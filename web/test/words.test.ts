@@ -46,3 +46,10 @@ test("what is far from every change is left out", () => {
   expect(lines[0]).toEqual({ mark: "@", words: [{ text: "17 unchanged", changed: false }] });
   expect(lines.length).toBe(1 + 3 + 2 + 3);
 });
+
+test("what has no directories to leave out is cut at its end", () => {
+  setHome(undefined);
+  const long = `printf 'running 7 tests\\n' and ${"x".repeat(60)}/y`;
+  expect(shortened(long, 40)).toBe(`${long.slice(0, 39)}…`);
+  expect(shortened("/home/me/api/src/a/very/long/way/down/to/lib.rs", 30)).toMatch(/^\/…\/.*lib\.rs$/);
+});

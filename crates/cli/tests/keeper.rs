@@ -324,3 +324,38 @@ fn a_demo_edits_files_asks_and_can_be_taken_back() {
     assert!(child.wait().unwrap().success());
     assert!(!home.try_exists().unwrap(), "nothing of the demo is left");
 }
+
+#[test]
+fn a_keeper_without_sessions_shows_the_demo_beside_itself_and_clears_it_away_when_it_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let temporary = folder.path().join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_rethread"));
+    serve.args(["serve", "--listen", "127.0.0.1:0"]).env_clear();
+    serve.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("TMPDIR", &temporary);
+    serve.env("HOME", folder.path()).env("RETHREAD_HOME", folder.path().join("home")).stdin(Stdio::null());
+    let mut child = Ended(serve.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let mut ready = String::new();
+    BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let client = Client::new(&folder.path().join("home/keeper"));
+    let post = |path: &str| runtime.block_on(client.post::<Value>(path, &json!({}))).unwrap();
+    let places = || fs::read_dir(&temporary).unwrap().map(|it| it.unwrap().path()).collect::<Vec<_>>();
+    assert_eq!(places(), [""; 0].map(PathBuf::from));
+    let origin = |url: &Value| url.as_str().unwrap().split("/#").next().unwrap().to_owned();
+    let (first, second) = (post("/demo")["url"].clone(), post("/demo")["url"].clone());
+    assert_ne!(first, second, "each logs in once");
+    assert_eq!(origin(&first), origin(&second), "there is one demo");
+    assert_eq!(places().len(), 1);
+    let demo = Client::new(&places()[0].join("home/keeper"));
+    until("the demo's agent asks", || {
+        let asked = runtime.block_on(demo.get::<Value>("/attention?state=pending")).unwrap();
+        asked["items"][0].as_object().cloned()
+    });
+    // Nothing of it is the person's own.
+    let own: Value = runtime.block_on(client.get("/sessions")).unwrap();
+    assert_eq!(own["items"], json!([]));
+    let _: Value = runtime.block_on(client.post("/stop", &json!({}))).unwrap_or_default();
+    assert!(child.0.wait().unwrap().success());
+    assert_eq!(places(), [""; 0].map(PathBuf::from));
+}

@@ -80,16 +80,19 @@ impl SessionHealth {
             fault.kind.is_damage() && !(is_live && fault.kind == FaultKind::TornTail)
         };
         let bad: Vec<_> = faults.iter().filter(counts).collect();
-        let status = match bad.first().map(|fault| &fault.kind) {
-            None => HealthStatus::Ok,
-            Some(FaultKind::Empty | FaultKind::NothingReadable) => HealthStatus::Unreadable,
-            Some(_) => HealthStatus::Degraded,
+        // What is true of the whole file stands among its lines.
+        let whole =
+            bad.iter().find(|fault| matches!(fault.kind, FaultKind::Empty | FaultKind::NothingReadable));
+        let status = match (whole, bad.first()) {
+            (Some(_), _) => HealthStatus::Unreadable,
+            (None, Some(_)) => HealthStatus::Degraded,
+            (None, None) => HealthStatus::Ok,
         };
         Self {
             status,
             bad_lines: Some(bad.len() as u64),
             first_bad_offset: bad.first().map(|fault| fault.offset),
-            reason: bad.first().map(|fault| fault.kind.to_string()),
+            reason: whole.or(bad.first()).map(|fault| fault.kind.to_string()),
         }
     }
 }

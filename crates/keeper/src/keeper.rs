@@ -24,6 +24,7 @@ use crate::mirror::Mirror;
 use crate::pending::Pending;
 use crate::roots::Roots;
 use crate::settings::Settings;
+use crate::sketch::Sketches;
 
 /// A mark on sessions of the store that only hold what the keeper adds to a native one.
 pub const COMPANION: &str = "companion";
@@ -47,6 +48,7 @@ pub(crate) struct Keeper {
     pub(crate) pending: Pending,
     /// Sessions of the official SDKs.
     pub(crate) mirror: Mirror,
+    pub(crate) sketches: Sketches,
     /// Sessions that somebody decided to drive though another program does.
     taken_over: Mutex<HashSet<String>>,
     /// Sessions that were begun, by the key of whoever asked: the same key twice is one session.
@@ -98,6 +100,7 @@ impl Keeper {
             attention,
             pending: Pending::open(home)?,
             mirror: Mirror::new(settings.store.clone()),
+            sketches: Sketches::default(),
             taken_over: Mutex::default(),
             begun: Mutex::default(),
             agent_version: tokio::sync::OnceCell::new(),

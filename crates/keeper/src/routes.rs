@@ -4,6 +4,7 @@ pub(crate) mod about;
 mod attention;
 pub(crate) mod auth;
 mod checkpoints;
+mod demo;
 mod diff;
 mod directories;
 mod drive;
@@ -14,6 +15,7 @@ mod projects;
 mod search;
 pub(crate) mod session_store;
 mod sessions;
+mod sketches;
 mod subagents;
 mod tokens;
 mod transcript;
@@ -67,6 +69,7 @@ fn table() -> OpenApiRouter<Arc<Keeper>> {
         .routes(routes!(about::doctor))
         .routes(routes!(about::metrics))
         .routes(routes!(about::stop))
+        .routes(routes!(demo::begin))
         .routes(routes!(auth::exchange))
         .routes(routes!(auth::logout))
         .routes(routes!(auth::boot))
@@ -80,6 +83,8 @@ fn table() -> OpenApiRouter<Arc<Keeper>> {
         .routes(routes!(tree::tree))
         .routes(routes!(subagents::subagents))
         .routes(routes!(problems::problems))
+        .routes(routes!(problems::bytes))
+        .routes(routes!(sketches::sketches))
         .routes(routes!(drive::turns))
         .routes(routes!(drive::queue))
         .routes(routes!(drive::unqueue))

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use rethread_store::Store;
 
+use crate::demonstration::Demonstration;
+
 /// The port that a keeper listens on unless it is told another.
 pub const PORT: u16 = 7717;
 
@@ -37,6 +39,8 @@ pub struct Settings {
     pub bypass: Bypass,
     /// Whether everything here is a demonstration.
     pub demo: bool,
+    /// What begins a demonstration for somebody who has no sessions yet, if anything does.
+    pub demonstration: Option<Demonstration>,
     /// How long an agent that nobody asks anything is kept.
     pub idle: Duration,
     /// How long a client of the stream may take to read what was sent to it.
@@ -80,6 +84,7 @@ impl Settings {
             agent: None,
             bypass: Bypass::Refused,
             demo: false,
+            demonstration: None,
             idle: Duration::from_secs(5 * 60),
             patience: Duration::from_secs(30),
             heartbeat: Duration::from_secs(15),

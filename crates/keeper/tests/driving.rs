@@ -239,6 +239,32 @@ fn prompts_wait_for_their_turn_and_the_same_one_twice_is_one() {
 }
 
 #[test]
+fn a_picture_reaches_the_agent_and_one_that_is_none_is_refused_before_a_turn_begins() {
+    let Some(desk) = Desk::new() else { return };
+    let kept = desk.keeper();
+    let id = create(&kept, &desk, &Prompt::new("First.").says("One."));
+    until_state(&kept, &id, "idle");
+    // The smallest PNG there is: one transparent pixel.
+    let png =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
+    let send = |media_type: &str| {
+        let words = Prompt::new("What is this?").says("A pixel.").to_string();
+        let picture = json!({ "type": "image", "media_type": media_type, "data": png });
+        let parts = json!([picture, { "type": "text", "text": words }]);
+        kept.post(&format!("/sessions/{id}/turns"), json!({ "client_message_id": new_id(), "parts": parts }))
+    };
+    let refused = send("image/jpeg");
+    assert_eq!((refused.status, refused.json()["code"].as_str()), (422, Some("bad-picture")));
+    assert_eq!(state(&kept, &id), "idle");
+    assert_eq!(send("image/png").status, 202);
+    kept.until("the picture was looked at", || {
+        let all = texts(&kept, &id);
+        (all.iter().any(|text| text.contains("A pixel.")) && all.iter().any(|text| text.contains(png)))
+            .then_some(())
+    });
+}
+
+#[test]
 fn a_turn_is_interrupted_and_the_session_goes_on() {
     let Some(desk) = Desk::new() else { return };
     let kept = desk.keeper();

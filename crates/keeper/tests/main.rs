@@ -5,6 +5,7 @@ mod driving;
 mod files;
 mod fire;
 mod kit;
+mod looks;
 mod page;
 mod reading;
 mod security;

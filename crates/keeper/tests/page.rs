@@ -44,6 +44,17 @@ fn a_page_of_a_conversation_can_be_asked_for_by_number() {
     assert_eq!(kept.get(&format!("/sessions/{id}/messages?after=40:&limit=2")).status, 404);
 }
 
+/// What JSON writes in another way has nothing to sieve lines by; looking for it went round for ever.
+#[test]
+fn a_search_for_what_json_escapes_comes_to_an_end() {
+    let home = Home::new();
+    home.conversation(&session(), "/tmp/x", 5);
+    let kept = home.keeper();
+    for query in ["%22%22", "%5C%5C", "%22%5C%22", "%F0%9F%A6%80%F0%9F%A6%80"] {
+        assert_eq!(kept.get(&format!("/search?q={query}")).good()["items"], serde_json::json!([]), "{query}");
+    }
+}
+
 #[test]
 fn a_search_within_one_session_finds_everything_in_it_and_nothing_elsewhere() {
     let home = Home::new();

@@ -372,9 +372,12 @@ fn sessions_outside_the_allowed_roots_do_not_exist() {
     assert_eq!(listed["items"].as_array().unwrap().len(), 1, "{listed}");
     assert_eq!(listed["items"][0]["session_id"], inside.as_str());
     for hidden in [&outside, &beside, stored.id().as_str()] {
-        for route in ["", "/messages", "/messages/u1/raw", "/tree", "/subagents", "/problems"] {
+        for route in
+            ["", "/messages", "/messages/u1/raw", "/tree", "/subagents", "/problems", "/bytes?offset=0"]
+        {
             assert_eq!(kept.get(&format!("/sessions/{hidden}{route}")).status, 404, "{route}");
         }
+        assert_eq!(kept.get(&format!("/sketches?sessions={hidden}")).good()["items"], json!([]));
         assert_eq!(kept.patch(&format!("/sessions/{hidden}"), json!({ "name": "mine" })).status, 404);
         assert_eq!(kept.delete(&format!("/sessions/{hidden}")).status, 404);
     }

@@ -74,6 +74,13 @@ export async function raw(session: string, uuid: string): Promise<string> {
   return answer.text();
 }
 
+/** Bytes of a session's file, as they are. */
+export async function bytes(session: string, offset: number, length: number): Promise<Uint8Array> {
+  const answer = await fetch(`/api/v1/sessions/${encodeURIComponent(session)}/bytes?offset=${offset}&length=${length}`);
+  if (!answer.ok) throw new Refused(problem(answer.status, "no-bytes", "The bytes cannot be read."));
+  return new Uint8Array(await answer.arrayBuffer());
+}
+
 /** Changes the one-time code in the address for a cookie. The code does not stay there, whether it works or not. */
 export async function logIn(): Promise<void> {
   const words = new URLSearchParams(location.hash.slice(1));

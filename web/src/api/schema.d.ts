@@ -106,6 +106,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/demo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Begins a demonstration, or leads to the one that runs */
+        post: operations["begin_demo"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/directories": {
         parameters: {
             query?: never;
@@ -415,6 +432,23 @@ export interface paths {
         patch: operations["change_session"];
         trace?: never;
     };
+    "/api/v1/sessions/{id}/bytes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Bytes of a session's file, as they are */
+        get: operations["bytes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sessions/{id}/checkpoints": {
         parameters: {
             query?: never;
@@ -670,6 +704,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/sketches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Sessions in small: what hangs on their threads, and how many lines their edits changed
+         * @description Those that are not there, cannot be read, or are in a store are left out.
+         */
+        get: operations["sketches"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/stop": {
         parameters: {
             query?: never;
@@ -901,6 +955,11 @@ export interface components {
         DeleteRequest: {
             key: components["schemas"]["StoreKey"];
         };
+        /** @description A demonstration that runs. */
+        Demo: {
+            /** @description Logs a browser in, once, within a minute. */
+            url: string;
+        };
         /**
          * @description What happened to a path, in one word.
          * @enum {string}
@@ -948,6 +1007,21 @@ export interface components {
             items: Record<string, never>[];
             /** @description Some events are no longer known: read the sessions anew. */
             resync: boolean;
+        };
+        /** @description A damaged line, with what is wrong made visible. */
+        Excerpt: {
+            /**
+             * Format: int64
+             * @description Which line of the file it is, the first being 1.
+             */
+            line: number;
+            /** @description What stands there, in order. Bytes that are no text are written as their codes. */
+            pieces: components["schemas"]["Piece"][];
+            /**
+             * Format: int64
+             * @description How many bytes of what was looked at are zero.
+             */
+            zeros: number;
         };
         /** @description A code out of `rethread open`. */
         Exchange: {
@@ -1080,6 +1154,13 @@ export interface components {
             /** Format: double */
             heartbeat_seconds: number;
             /** Format: int64 */
+            image_bytes: number;
+            /**
+             * Format: int64
+             * @description How many pictures a prompt may have, and how large each may be.
+             */
+            images: number;
+            /** Format: int64 */
             page: number;
         };
         /** @description Part of a session. */
@@ -1120,6 +1201,11 @@ export interface components {
             /** @description The token. It is shown here and never again. */
             token: string;
         };
+        /**
+         * @description Something on a thread.
+         * @enum {string}
+         */
+        Mark: "prompt" | "change";
         /** @description One part of a conversation. Parts of one API message share their `message_id`. */
         MessageItem: {
             /** @description The subagent that it belongs to. */
@@ -1216,7 +1302,7 @@ export interface components {
             /** @enum {string} */
             type: "text";
         } | {
-            /** @description Its bytes, as base64. */
+            /** @description Its bytes, as base64. Empty where prompts are only listed. */
             data: string;
             /** @description What kind it is, such as `image/png`. */
             media_type: string;
@@ -1225,6 +1311,12 @@ export interface components {
         };
         /** @description A path, as text. */
         PathBufText: string;
+        /** @description Some of a damaged line. */
+        Piece: {
+            /** @description This is what cannot be read. */
+            damaged: boolean;
+            text: string;
+        };
         /** @description Why something was not done. */
         Problem: {
             /** @description What belongs to this code: who holds a lease, what became of a request. */
@@ -1251,6 +1343,7 @@ export interface components {
         ProblemItem: {
             /** @description Something of the conversation cannot be read, or only with luck. */
             damage: boolean;
+            excerpt?: components["schemas"]["Excerpt"] | null;
             /** @description A stable name in snake case. */
             kind: string;
             /** Format: int64 */
@@ -1264,6 +1357,11 @@ export interface components {
         Problems: {
             health: components["schemas"]["SessionHealth"];
             items: components["schemas"]["ProblemItem"][];
+            /**
+             * Format: int64
+             * @description How many lines the file has; null of a session in a store.
+             */
+            lines?: number | null;
         };
         /** @description A repository, or a directory. */
         Project: {
@@ -1439,6 +1537,46 @@ export interface components {
             session_id: string;
             /** @description The tool. */
             tool_name: string;
+        };
+        /** @description A session in small. */
+        Sketch: {
+            /**
+             * Format: int64
+             * @description After how many of them files were edited.
+             */
+            changes: number;
+            /**
+             * Format: int64
+             * @description How many lines its edits removed.
+             */
+            deletions: number;
+            /**
+             * Format: int64
+             * @description How many lines its edits added.
+             */
+            insertions: number;
+            /** @description What hangs on the thread, the oldest first; of long ones every so many. */
+            marks: components["schemas"]["Mark"][];
+            /**
+             * Format: int64
+             * @description How many messages its conversation has.
+             */
+            messages: number;
+            /**
+             * Format: int64
+             * @description How many prompts it has.
+             */
+            prompts: number;
+        };
+        /** @description A session in small. */
+        SketchItem: {
+            /** @description As it was asked for. */
+            session: string;
+            sketch: components["schemas"]["Sketch"];
+        };
+        /** @description Sessions in small. */
+        SketchPage: {
+            items: components["schemas"]["SketchItem"][];
         };
         /**
          * @description In which order.
@@ -1739,6 +1877,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    begin_demo: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Demo"];
+                };
             };
             default: {
                 headers: {
@@ -2426,6 +2591,41 @@ export interface operations {
             };
         };
     };
+    bytes: {
+        parameters: {
+            query: {
+                /** @description How many at most. */
+                length?: number;
+                /** @description Where to begin. */
+                offset: number;
+            };
+            header?: never;
+            path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": number[];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_checkpoints: {
         parameters: {
             query?: never;
@@ -2905,6 +3105,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sketches: {
+        parameters: {
+            query: {
+                /**
+                 * @description Ids of sessions, with commas between them; at most 64.
+                 * @example 8f529643-98e0-4045-abbb-6f2887e6ce71
+                 */
+                sessions: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SketchPage"];
                 };
             };
             default: {

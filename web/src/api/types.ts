@@ -19,4 +19,7 @@ export type Hit = Schemas["Hit"];
 export type SearchPage = Schemas["SearchPage"];
 export type DiffPage = Schemas["DiffPage"];
 export type FileDiff = Schemas["FileDiff"];
+export type SketchPage = Schemas["SketchPage"];
+export type Sketch = Schemas["Sketch"];
+export type Excerpt = Schemas["Excerpt"];
 export type DirectoryPage = Schemas["DirectoryPage"];

@@ -36,9 +36,10 @@ function summary(attention: Attention) {
     true,
   );
   const verb = { ran: "Run", edited: "Edit", wrote: "Write", fetched: "Fetch" }[about.verb] ?? about.verb;
+  const command = firstLine(about.object ?? about.rest ?? "");
   return (
     <span class="cut">
-      {verb} <code>{plain(shortened(about.object ?? about.rest ?? "", 40))}</code>
+      {verb} <code>{plain(name === "Bash" ? command : shortened(command, 40))}</code>
     </span>
   );
 }

@@ -1,9 +1,9 @@
 /** A button that copies, and says that it did. */
 
 import { useEffect, useState } from "preact/hooks";
-import { Icon } from "./icon.tsx";
+import { Icon, type Sign } from "./icon.tsx";
 
-export function Copy({ text, label, words }: { text: string; label: string; words?: string }) {
+export function Copy({ text, label, words, sign }: { text: string; label: string; words?: string; sign?: Sign }) {
   const [done, say] = useState(false);
   useEffect(() => {
     if (!done) return;
@@ -25,6 +25,7 @@ export function Copy({ text, label, words }: { text: string; label: string; word
       aria-label={words ? undefined : label}
       onClick={copy}
     >
+      {sign && <Icon name={sign} />}
       {words ? done ? "Copied" : words : <Icon name={done ? "ok" : "copy"} />}
       {!words && (
         <span class="vh" aria-live="polite">

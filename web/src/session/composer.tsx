@@ -1,24 +1,31 @@
 /** What can be said to a session, what waits to be said, and how to stop what runs. */
 
-import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { type Signal, signal } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Card } from "../api/types.ts";
 import { Icon } from "../parts/icon.tsx";
 import { Quoted } from "../parts/quoted.tsx";
 import { fork, interrupt, takeOver, unqueue } from "../state/actions.ts";
+import { filesOf, KINDS, type Picture, picture } from "../state/pictures.ts";
 import { can, info } from "../state/sessions.ts";
 import type { Transcript } from "../state/transcript.ts";
 import { plain } from "../text/safe.ts";
 import { jump } from "../thread/thread.tsx";
+import { Pictures } from "./pictures.tsx";
 
 /** What was typed and not sent, by session: changing to another loses nothing. */
-const drafts = new Map<string, ReturnType<typeof signal<string>>>();
+interface Draft {
+  text: Signal<string>;
+  pictures: Signal<Picture[]>;
+}
+
+const drafts = new Map<string, Draft>();
 const taken = signal<ReadonlySet<string>>(new Set());
 
-function draftOf(name: string) {
+function draftOf(name: string): Draft {
   let draft = drafts.get(name);
   if (!draft) {
-    draft = signal("");
+    draft = { text: signal(""), pictures: signal([]) };
     drafts.set(name, draft);
   }
   return draft;
@@ -29,8 +36,11 @@ export function focusComposer(): void {
 }
 
 export function Composer({ transcript, card }: { transcript: Transcript; card: Card | undefined }) {
-  const draft = draftOf(transcript.name);
+  const { text: draft, pictures } = draftOf(transcript.name);
   const field = useRef<HTMLTextAreaElement>(null);
+  const picker = useRef<HTMLInputElement>(null);
+  const [isOver, hover] = useState(false);
+  const [refused, refuse] = useState<string | undefined>(undefined);
   // Grows with what is typed; the browser does it where it can.
   useEffect(() => {
     const element = field.current;
@@ -52,23 +62,62 @@ export function Composer({ transcript, card }: { transcript: Transcript; card: C
   if (card?.state === "elsewhere" && !taken.value.has(transcript.name))
     return <Elsewhere name={transcript.name} pid={card.driver_pid} />;
   const isBusy = card?.state === "running" || card?.state === "waiting" || transcript.turnSince.value !== undefined;
+  const isDamaged = !isBusy && !!card && card.health.status !== "ok";
   const send = () => {
-    const text = (draft.value ?? "").trim();
-    if (!text) return;
+    const text = draft.value.trim();
+    const sent = pictures.value;
+    if (!text && sent.length === 0) return;
     draft.value = "";
+    pictures.value = [];
+    refuse(undefined);
     jump.value = "end";
-    void transcript.send(text, isBusy);
+    void transcript.send(text, isBusy, sent);
+  };
+  const add = async (files: Iterable<File>) => {
+    refuse(undefined);
+    for (const file of files) {
+      try {
+        const added = await picture(file, pictures.value);
+        pictures.value = [...pictures.value, added];
+      } catch (error) {
+        refuse((error as Error).message);
+      }
+    }
   };
   return (
     <div class="speak">
       <Queue transcript={transcript} />
       <form
-        class="composer"
+        class={isOver ? "composer over" : "composer"}
         onSubmit={(event) => {
           event.preventDefault();
           send();
         }}
+        onDragOver={(event) => {
+          if (!event.dataTransfer?.types.includes("Files")) return;
+          event.preventDefault();
+          hover(true);
+        }}
+        onDragLeave={() => hover(false)}
+        onDrop={(event) => {
+          hover(false);
+          const files = filesOf(event.dataTransfer);
+          if (files.length === 0) return;
+          event.preventDefault();
+          void add(files);
+        }}
       >
+        <Pictures
+          all={pictures.value}
+          drop={(gone) => {
+            pictures.value = pictures.value.filter((it) => it !== gone);
+          }}
+        />
+        {refused && (
+          <p class="refused" role="alert">
+            {plain(refused)}
+          </p>
+        )}
         <textarea
           ref={field}
           rows={1}
@@ -77,11 +126,17 @@ export function Composer({ transcript, card }: { transcript: Transcript; card: C
           placeholder={
             isBusy
               ? "Queue a message for when this turn ends"
-              : card?.health.status !== "ok"
+              : isDamaged
                 ? "Continue from the last whole message"
                 : "What should Claude do next"
           }
           onInput={(event) => (draft.value = event.currentTarget.value)}
+          onPaste={(event) => {
+            const files = filesOf(event.clipboardData);
+            if (files.length === 0) return;
+            event.preventDefault();
+            void add(files);
+          }}
           onKeyDown={(event) => {
             if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
               event.preventDefault();
@@ -91,17 +146,50 @@ export function Composer({ transcript, card }: { transcript: Transcript; card: C
           }}
         />
         <footer>
+          <input
+            ref={picker}
+            type="file"
+            accept={KINDS.join(",")}
+            multiple
+            hidden
+            aria-label="Pictures"
+            onChange={(event) => {
+              const files = [...(event.currentTarget.files ?? [])];
+              event.currentTarget.value = "";
+              void add(files);
+            }}
+          />
+          <button
+            type="button"
+            class="bare icon"
+            title="Add a picture; one can be pasted or dropped as well"
+            aria-label="Add a picture"
+            onClick={() => picker.current?.click()}
+          >
+            <Icon name="picture" />
+          </button>
           <span class="grow cut">
-            {info.value?.agent.version ? `Claude Code ${info.value.agent.version}` : "Claude Code"} · asks before
-            commands
+            {isDamaged
+              ? "Claude Code will not see the damaged lines"
+              : `${info.value?.agent.version ? `Claude Code ${info.value.agent.version}` : "Claude Code"} · asks before commands`}
           </span>
+          {isDamaged && (
+            <button
+              type="button"
+              class="bare"
+              title="Another session with every message that can be read, and nothing else (f)"
+              onClick={() => void fork(transcript.name)}
+            >
+              Fork a clean copy
+            </button>
+          )}
           {isBusy && (
             <button type="button" class="bare" onClick={() => void interrupt(transcript.name)}>
               Interrupt <kbd>Esc</kbd>
             </button>
           )}
-          <button type="submit" class="go" disabled={!draft.value?.trim()}>
-            {isBusy ? "Queue" : "Send"} <kbd>Enter</kbd>
+          <button type="submit" class="go" disabled={!draft.value.trim() && pictures.value.length === 0}>
+            {isBusy ? "Queue" : isDamaged ? "Continue" : "Send"} <kbd>Enter</kbd>
           </button>
         </footer>
       </form>

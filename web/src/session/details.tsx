@@ -1,22 +1,23 @@
 /** Beside the thread: files and checkpoints, subagents, problems, the raw line, and facts. */
 
-import { useEffect, useState } from "preact/hooks";
-import { raw } from "../api/keeper.ts";
 import type { Card } from "../api/types.ts";
 import { Copy } from "../parts/copy.tsx";
 import { Grip } from "../parts/grip.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Ago } from "../parts/time.tsx";
 import { looking } from "../state/changes.ts";
-import { isChecked, isSheetOpen, problems, rawMessage, rewinding, subagents, type Tab, tab } from "../state/details.ts";
+import { isChecked, isSheetOpen, problems, rewinding, subagents, type Tab, tab } from "../state/details.ts";
 import { INFO, infoWidth, isPanelOpen } from "../state/settings.ts";
 import type { Transcript } from "../state/transcript.ts";
 import { plain } from "../text/safe.ts";
-import { count, number, place, size } from "../text/words.ts";
+import { count, place, size } from "../text/words.ts";
+import { jump } from "../thread/thread.tsx";
+import { openness } from "../thread/tool.tsx";
 import { Changes } from "./changes.tsx";
 import { DiffPanel } from "./diff_panel.tsx";
+import { ProblemPanel } from "./problems.tsx";
+import { Raw } from "./raw.tsx";
 import { RewindPanel } from "./rewind.tsx";
-import { nextProblem } from "./session.tsx";
 
 const TABS: [Tab, string][] = [
   ["changes", "Changes"],
@@ -36,19 +37,21 @@ export function Details({ transcript, card }: { transcript: Transcript; card: Ca
   return (
     <aside class={isSheetOpen.value ? "info sheet" : "info"} aria-label="Details">
       {isPanelOpen.value && <Grip width={infoWidth} usual={INFO} label="Width of the details" side="right" />}
-      <div class="bar tabs" role="tablist">
-        {TABS.map(([which, words]) => (
-          <button
-            key={which}
-            type="button"
-            role="tab"
-            aria-selected={tab.value === which}
-            class={tab.value === which ? "here" : ""}
-            onClick={() => (tab.value = which)}
-          >
-            {label(which, words)}
-          </button>
-        ))}
+      <div class="bar tabs">
+        <div role="tablist" aria-label="Details">
+          {TABS.map(([which, words]) => (
+            <button
+              key={which}
+              type="button"
+              role="tab"
+              aria-selected={tab.value === which}
+              class={tab.value === which ? "here" : ""}
+              onClick={() => (tab.value = which)}
+            >
+              {label(which, words)}
+            </button>
+          ))}
+        </div>
         <span class="grow" />
         <button
           type="button"
@@ -68,8 +71,8 @@ export function Details({ transcript, card }: { transcript: Transcript; card: Ca
           ) : (
             <Changes transcript={transcript} card={card} />
           ))}
-        {tab.value === "subagents" && <Subagents />}
-        {tab.value === "problems" && <ProblemList card={card} />}
+        {tab.value === "subagents" && <Subagents transcript={transcript} />}
+        {tab.value === "problems" && <ProblemPanel transcript={transcript} card={card} />}
         {tab.value === "raw" && <Raw transcript={transcript} />}
         {tab.value !== "raw" && card && <Facts card={card} />}
       </div>
@@ -77,7 +80,12 @@ export function Details({ transcript, card }: { transcript: Transcript; card: Ca
   );
 }
 
-function Subagents() {
+function Subagents({ transcript }: { transcript: Transcript }) {
+  const open = (call: string, number: number) => {
+    openness(call, false).value = true;
+    isSheetOpen.value = false;
+    jump.value = { number };
+  };
   return (
     <section>
       <h2>
@@ -85,96 +93,27 @@ function Subagents() {
       </h2>
       {subagents.value.length === 0 && <p class="quiet">This session began none.</p>}
       <ul class="files two">
-        {subagents.value.map((it) => (
-          <li key={it.agent_id}>
-            <Icon name="fork" />
-            <span class="grow cut" title={it.description ?? undefined}>
-              {plain(it.description ?? it.agent_id)}
-            </span>
-            <span class="quiet">{plain(it.agent_type ?? "")}</span>
-          </li>
-        ))}
-      </ul>
-    </section>
-  );
-}
-
-function ProblemList({ card }: { card: Card | undefined }) {
-  const all = problems.value;
-  const report = JSON.stringify({ session: card?.session_id, health: card?.health, problems: all }, null, 2);
-  return (
-    <>
-      <section>
-        <h2>
-          Problems <span class="quiet">{all.length || ""}</span>
-        </h2>
-        {all.length === 0 && (
-          <p class="quiet">
-            {isChecked.value ? "Every line was checked; all of them can be read." : "Checking every line."}
-          </p>
-        )}
-        <ul class="files two">
-          {all.slice(0, 100).map((it) => (
-            <li key={`${it.offset}.${it.kind}`} class={it.damage ? undefined : "quiet"}>
-              <Icon name={it.damage ? "damaged" : "idle"} tone={it.damage ? "bad" : undefined} />
-              <span class="grow">{plain(it.reason)}</span>
-              <code class="quiet">byte {number(it.offset)}</code>
+        {subagents.value.map((it) => {
+          const call = it.tool_use_id ?? "";
+          const number = transcript.callNumber(call);
+          const words = plain(it.description ?? it.agent_id);
+          return (
+            <li key={it.agent_id}>
+              <Icon name="fork" />
+              {number === undefined ? (
+                <span class="grow cut" title={it.description ?? undefined}>
+                  {words}
+                </span>
+              ) : (
+                <button type="button" class="place" title="Open it on the thread" onClick={() => open(call, number)}>
+                  {words}
+                </button>
+              )}
+              <span class="quiet">{plain(it.agent_type ?? "")}</span>
             </li>
-          ))}
-        </ul>
-      </section>
-      {all.length > 0 && (
-        <section>
-          <h2>What you can do</h2>
-          <div class="acts">
-            <button type="button" onClick={nextProblem}>
-              Go to the next
-            </button>
-            <Copy text={report} label="Copy a report for a bug" words="Copy a report" />
-          </div>
-        </section>
-      )}
-    </>
-  );
-}
-
-function Raw({ transcript }: { transcript: Transcript }) {
-  const uuid = rawMessage.value;
-  const [text, put] = useState<string | undefined>(undefined);
-  useEffect(() => {
-    put(undefined);
-    if (!uuid) return;
-    let isWanted = true;
-    raw(transcript.name, uuid).then(
-      (line) => isWanted && put(line),
-      (error: Error) => isWanted && put(error.message),
-    );
-    return () => {
-      isWanted = false;
-    };
-  }, [uuid, transcript]);
-  if (!uuid)
-    return (
-      <section>
-        <p class="quiet">“Raw” at a message shows its line here, byte by byte.</p>
-      </section>
-    );
-  let shown = text ?? "";
-  try {
-    shown = JSON.stringify(JSON.parse(shown), null, 2);
-  } catch {
-    // It is shown as it is.
-  }
-  return (
-    <section class="raw">
-      <h2>
-        <code class="cut">{uuid}</code>
-        <span class="grow" />
-        {text !== undefined && <Copy text={text} label="Copy the line as it was written" words="Copy" />}
-      </h2>
-      <pre tabIndex={0}>
-        {text === undefined ? "Reading…" : plain(shown.length > 200_000 ? `${shown.slice(0, 200_000)}…` : shown)}
-      </pre>
+          );
+        })}
+      </ul>
     </section>
   );
 }

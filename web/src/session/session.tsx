@@ -7,7 +7,7 @@ import { Icon } from "../parts/icon.tsx";
 import { StateMark, TONES, WORDS } from "../parts/state_mark.tsx";
 import { archive, fork, moveToTrash, rename, unarchive } from "../state/actions.ts";
 import { now } from "../state/clock.ts";
-import { isSheetOpen, problems, showTab } from "../state/details.ts";
+import { isSheetOpen, problems, showBytes, showTab } from "../state/details.ts";
 import { transcript } from "../state/live.ts";
 import { go, route } from "../state/route.ts";
 import { branchOf, can, cardOf, info, isListed, look, title } from "../state/sessions.ts";
@@ -15,7 +15,8 @@ import { isPanelOpen } from "../state/settings.ts";
 import type { Transcript } from "../state/transcript.ts";
 import { plain } from "../text/safe.ts";
 import { count, duration, place } from "../text/words.ts";
-import { isAtEnd, jump, jumpTo, Thread } from "../thread/thread.tsx";
+import { Bytes } from "../thread/fray.tsx";
+import { current, isAtEnd, jump, jumpTo, Thread } from "../thread/thread.tsx";
 import { Composer } from "./composer.tsx";
 import { Details } from "./details.tsx";
 import { FindBar, openFind } from "./find.tsx";
@@ -30,6 +31,10 @@ export function SessionView() {
     if (!shown || !isReady || !message) return;
     void jumpTo(shown, message);
   }, [shown, isReady, message]);
+  // What keys were at belongs to the session that was left.
+  useEffect(() => {
+    if (!message) current.value = undefined;
+  }, [shown]);
   if (!shown) return null;
   return (
     <>
@@ -98,11 +103,18 @@ function Reading({ shown, card }: { shown: Transcript; card: Card | undefined })
     );
   }
   if (shown.total.value === 0 && card?.health.status === "unreadable") {
+    const seen = problems.value.find((it) => it.excerpt);
     return (
       <div class="nothing-here">
         <h2>Nothing of this session can be read</h2>
         <p class="bad">{plain(card.health.reason ?? "The file is damaged.")}</p>
-        <p class="quiet">The file stays as it is. Details at the right say where it is damaged.</p>
+        {seen?.excerpt && <Bytes excerpt={seen.excerpt} />}
+        <p class="quiet">The file stays as it is.</p>
+        {seen && seen.length > 0 && (
+          <button type="button" onClick={() => showBytes(seen.offset, seen.length)}>
+            Raw bytes
+          </button>
+        )}
       </div>
     );
   }
@@ -174,7 +186,7 @@ function Header({ card, name, shown }: { card: Card | undefined; name: string; s
         <button
           type="button"
           class="bare icon wide"
-          title="Fork from the end"
+          title="Fork from the end (f)"
           aria-label="Fork from the end"
           onClick={() => void fork(name)}
         >
@@ -222,7 +234,7 @@ function Header({ card, name, shown }: { card: Card | undefined; name: string; s
               </button>
               {can("drive") && (
                 <button type="button" role="menuitem" onClick={() => void fork(name)}>
-                  Fork from the end
+                  Fork from the end <kbd>f</kbd>
                 </button>
               )}
               <button
@@ -247,10 +259,15 @@ function Header({ card, name, shown }: { card: Card | undefined; name: string; s
 let atProblem = -1;
 export function nextProblem(): void {
   const damaged = problems.value.filter((it) => it.damage);
-  const shown = transcript.value;
-  if (damaged.length === 0 || !shown) return;
+  if (damaged.length === 0) return;
   atProblem = (atProblem + 1) % damaged.length;
-  const offset = damaged[atProblem]?.offset ?? 0;
+  goToProblem(damaged[atProblem]?.offset ?? 0);
+}
+
+/** Goes to a damaged place. */
+export function goToProblem(offset: number): void {
+  const shown = transcript.value;
+  if (!shown) return;
   const there = document.querySelector(`[data-problem="${offset}"]`);
   if (there) {
     there.scrollIntoView({ block: "center" });
@@ -290,7 +307,7 @@ function Banners({ card }: { card: Card | undefined }) {
           </button>
         </div>
       )}
-      {card?.state !== "running" && damaged > 0 && (
+      {card?.state !== "running" && card?.health.status !== "unreadable" && damaged > 0 && (
         <div class="banner">
           <Icon name="damaged" tone="bad" />
           <span class="grow">

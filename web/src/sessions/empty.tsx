@@ -1,14 +1,49 @@
 /** No sessions at all: what this page is for, in three lines, and what to do. */
 
+import { useEffect, useState } from "preact/hooks";
 import { Copy } from "../parts/copy.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Quoted } from "../parts/quoted.tsx";
+import { openDemo } from "../state/actions.ts";
 import { can, info } from "../state/sessions.ts";
 import { place } from "../text/words.ts";
 import { openNew } from "./new_session.tsx";
 
+/** The demonstration has a port of its own, which only a browser on the keeper's machine reaches. */
+const isNear = (): boolean => ["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
+
+/** Opens the demo; Enter does too, as long as nothing else has the focus. */
+function Demo() {
+  const [isOpening, open] = useState(false);
+  const go = () => {
+    open(true);
+    void openDemo().then((isGone) => open(isGone));
+  };
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (event.key !== "Enter" || event.repeat || document.activeElement !== document.body) return;
+      event.preventDefault();
+      go();
+    };
+    // Whoever comes back finds the page as it was left.
+    const back = () => open(false);
+    addEventListener("keydown", press);
+    addEventListener("pageshow", back);
+    return () => {
+      removeEventListener("keydown", press);
+      removeEventListener("pageshow", back);
+    };
+  }, []);
+  return (
+    <button type="button" class="go" disabled={isOpening} onClick={go}>
+      {isOpening ? "Opening the demo" : "Open the demo"} <kbd>Enter</kbd>
+    </button>
+  );
+}
+
 export function Empty() {
   const about = info.value;
+  const hasDemo = can("demo") && isNear();
   return (
     <div class="hello">
       <h1>No sessions here yet</h1>
@@ -27,16 +62,21 @@ export function Empty() {
         </li>
       </ol>
       <div class="acts">
+        {hasDemo && <Demo />}
         {can("drive") && (
-          <button type="button" class="go" onClick={openNew}>
+          <button type="button" class={hasDemo ? undefined : "go"} onClick={openNew}>
             Start one in a folder <kbd>c</kbd>
           </button>
         )}
-        <span class="command">
-          <code>rethread serve --demo</code>{" "}
-          <Copy text="rethread serve --demo" label="Copy the command that shows the demo" />
-        </span>
-        <span class="quiet">shows the demo</span>
+        {!hasDemo && (
+          <>
+            <span class="command">
+              <code>rethread serve --demo</code>{" "}
+              <Copy text="rethread serve --demo" label="Copy the command that shows the demo" />
+            </span>
+            <span class="quiet">shows the demo</span>
+          </>
+        )}
       </div>
       <p class="quiet">
         Looking in <code>{place(about?.claude_folder ?? "~/.claude")}</code>

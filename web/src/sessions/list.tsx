@@ -1,4 +1,4 @@
-/** All sessions, dense: state, what it is about, where, how long, when. */
+/** All sessions, dense: state, what it is about, where, its thread in small, what it changed, how long, when. */
 
 import { computed, signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -13,6 +13,7 @@ import { address, route } from "../state/route.ts";
 import {
   archived,
   branchOf,
+  cardOf,
   grouped,
   isArchiveListed,
   isListed,
@@ -32,6 +33,7 @@ import { firstLine, number, place, size } from "../text/words.ts";
 import { Empty } from "./empty.tsx";
 import { openNew } from "./new_session.tsx";
 import { filter, LinkState } from "./sidebar.tsx";
+import { LinesCell, SketchCell, useSketch } from "./sketch.tsx";
 
 type Row =
   | { kind: "need"; count: number }
@@ -74,7 +76,10 @@ function about(card: Card): string {
   if (asked) return wish(asked);
   if (card.health.status !== "ok" && card.health.reason) return card.health.reason;
   if (card.state === "elsewhere") return "open in a terminal";
-  if (card.parent) return "a fork";
+  if (card.parent) {
+    const parent = cardOf(card.parent);
+    return parent ? `fork of ${title(parent)}` : "a fork";
+  }
   return card.name
     ? firstLine(card.first_prompt ?? "")
     : (card.first_prompt ?? "").trim().split("\n").slice(1).join(" ").slice(0, 200);
@@ -96,12 +101,17 @@ function RowView({ row }: { row: Row }) {
       </h2>
     );
   }
-  const { card } = row;
+  return <CardRow card={row.card} isNeed={row.isNeed} />;
+}
+
+function CardRow({ card, isNeed }: { card: Card; isNeed: boolean }) {
   const state = look(card);
+  const sketch = useSketch(card);
+  const messages = card.message_count ?? sketch?.messages;
   return (
     <a
       class="sess"
-      href={row.isNeed && pending.value.length ? "#attention" : address({ view: "session", session: nameOf(card) })}
+      href={isNeed && pending.value.length ? "#attention" : address({ view: "session", session: nameOf(card) })}
     >
       <StateMark card={card} />
       <span class={`st ${TONES[state] ?? ""}`}>{state === "waiting" ? "waiting" : WORDS[state].toLowerCase()}</span>
@@ -110,11 +120,11 @@ function RowView({ row }: { row: Row }) {
         <span>{plain(about(card))}</span>
       </span>
       <span class="at mono cut" title={card.cwd ?? undefined}>
-        {row.isNeed ? [place(card.cwd), branchOf(card)].filter(Boolean).join(" · ") : branchOf(card)}
+        {isNeed ? [place(card.cwd), branchOf(card)].filter(Boolean).join(" · ") : branchOf(card)}
       </span>
-      <span class="r n">
-        {card.message_count === null || card.message_count === undefined ? "" : number(card.message_count)}
-      </span>
+      <SketchCell card={card} sketch={sketch} />
+      <span class="r n">{typeof messages === "number" ? number(messages) : ""}</span>
+      <LinesCell sketch={sketch} />
       <span class="r z">{card.size ? size(card.size) : ""}</span>
       <Time at={card.updated_at} class="r t" />
     </a>
@@ -231,8 +241,10 @@ export function List({ isArchive }: { isArchive: boolean }) {
             <span>State</span>
             <span>Session</span>
             <span>Branch</span>
-            <span class="r">Messages</span>
-            <span class="r">Size</span>
+            <span class="th">Thread</span>
+            <span class="r n">Messages</span>
+            <span class="r ln">Lines</span>
+            <span class="r z">Size</span>
             <span class="r">Last</span>
           </div>
           {listFailed.value ? (

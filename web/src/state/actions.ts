@@ -109,6 +109,14 @@ export async function unqueue(name: string, uuid: string): Promise<void> {
   await attempt(() => ask("DELETE", `${path(name)}/queue/${encodeURIComponent(uuid)}`));
 }
 
+/** Goes to the demonstration, which is another keeper with nothing of the person's own. */
+export async function openDemo(): Promise<boolean> {
+  const demo = await attempt(() => post<{ url: string }>("/demo"));
+  if (!demo) return false;
+  location.assign(demo.url);
+  return true;
+}
+
 export async function begin(cwd: string, prompt: string): Promise<boolean> {
   const card = await attempt(() => post<Card>("/sessions", { cwd, ...(prompt.trim() ? { prompt } : {}) }));
   if (!card) return false;

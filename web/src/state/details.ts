@@ -11,11 +11,15 @@ export type Tab = "changes" | "subagents" | "problems" | "raw";
 
 export const tab = signal<Tab>("changes");
 export const rawMessage = signal<string | undefined>(undefined);
+/** Bytes of the file that are looked at in place of a message. */
+export const rawBytes = signal<{ offset: number; length: number } | undefined>(undefined);
 /** The panel as a sheet over the thread, where there is no room beside it. */
 export const isSheetOpen = signal(false);
 
 export const problems = signal<ProblemItem[]>([]);
 export const isChecked = signal(false);
+/** How many lines the file has; unknown until all were checked. */
+export const lines = signal<number | undefined>(undefined);
 export const tree = signal<Tree | undefined>(undefined);
 export const checkpoints = signal<Checkpoint[]>([]);
 export const subagents = signal<SubagentPage["items"]>([]);
@@ -27,6 +31,13 @@ let isOld = false;
 /** Shows a message's line as it was written. */
 export function showRaw(uuid: string): void {
   rawMessage.value = uuid;
+  rawBytes.value = undefined;
+  showTab("raw");
+}
+
+/** Shows bytes of the session's file as they are. */
+export function showBytes(offset: number, length: number): void {
+  rawBytes.value = { offset, length };
   showTab("raw");
 }
 
@@ -44,6 +55,8 @@ export function loadDetails(name: string): Promise<void> {
     [problems.value, checkpoints.value, subagents.value] = [[], [], []];
     tree.value = undefined;
     rawMessage.value = undefined;
+    rawBytes.value = undefined;
+    lines.value = undefined;
     rewinding.value = undefined;
     if (tab.value === "problems") tab.value = "changes";
     isChecked.value = false;
@@ -89,6 +102,7 @@ async function readAll(name: string): Promise<void> {
     if (!isChecked.value && tab.value === "changes" && !rewinding.value && answer.items.some((it) => it.damage))
       tab.value = "problems";
     problems.value = answer.items;
+    lines.value = answer.lines ?? undefined;
     isChecked.value = true;
   });
 }

@@ -9,6 +9,7 @@ import { get, post, Refused } from "../api/keeper.ts";
 import type { Head } from "../api/stream.ts";
 import type { Item, Page } from "../api/types.ts";
 import { blocks, type ToolResult } from "../thread/blocks.ts";
+import type { Picture } from "./pictures.ts";
 
 /** How many messages from the end may belong to the one that is being said. */
 const RECENT = 32;
@@ -20,6 +21,7 @@ const KEPT = 100;
 export interface Optimistic {
   uuid: string;
   text: string;
+  pictures: Pick<Picture, "media_type" | "data">[];
   at: string;
   state: "sending" | "sent" | "failed";
   problem?: Refused | undefined;
@@ -40,6 +42,12 @@ function fresh(text: string, delta: Delta): string {
   if (delta.offset > known) return `…${delta.text}`;
   const rest = new TextEncoder().encode(delta.text).slice(known - delta.offset);
   return new TextDecoder().decode(rest);
+}
+
+/** What is sent: pictures first, as models like it, and no words where there are none. */
+export function partsOf(mine: Pick<Optimistic, "text" | "pictures">): object[] {
+  const images = mine.pictures.map(({ media_type, data }) => ({ type: "image", media_type, data }));
+  return mine.text ? [...images, { type: "text", text: mine.text }] : images;
 }
 
 const nextFrame = (): Promise<unknown> => new Promise((then) => requestAnimationFrame(then));
@@ -209,6 +217,17 @@ export class Transcript {
 
   result(call: string): ToolResult | undefined {
     return this.results.get(call)?.result;
+  }
+
+  /** The number of the message with a call; nothing if it was not read. */
+  callNumber(call: string): number | undefined {
+    return this.calls.get(call);
+  }
+
+  /** The message that brought the result of a call. */
+  resultItem(call: string): Item | undefined {
+    const number = this.results.get(call)?.number;
+    return number === undefined ? undefined : this.items.get(number);
   }
 
   /** Whether the call of a result is shown; one on a page that is not here is taken for shown. */
@@ -520,9 +539,9 @@ export class Transcript {
   }
 
   /** Sends a prompt. It shows at once, and is replaced by the message that has its id. */
-  send(text: string, isBusy: boolean): Promise<void> {
+  send(text: string, isBusy: boolean, pictures: Optimistic["pictures"] = []): Promise<void> {
     const uuid = crypto.randomUUID();
-    const mine: Optimistic = { uuid, text, at: new Date().toISOString(), state: "sending" };
+    const mine: Optimistic = { uuid, text, pictures, at: new Date().toISOString(), state: "sending" };
     this.optimistic.value = [...this.optimistic.value, mine];
     // Two requests at once may overtake each other on their way.
     this.sending = this.sending.then(() => this.deliver(mine, isBusy));
@@ -538,7 +557,7 @@ export class Transcript {
     };
     become({ state: "sending", problem: undefined });
     try {
-      const parts = [{ type: "text", text: mine.text }];
+      const parts = partsOf(mine);
       const body = { client_message_id: mine.uuid, parts, mode: isBusy ? "queue" : "start" };
       const accepted = await post<{ queued: boolean }>(`/sessions/${encodeURIComponent(this.name)}/turns`, body);
       // Those that wait are in the queue, which is the keeper's.

@@ -91,6 +91,8 @@ export function shortened(path: string, most = 48): string {
   if (whole.length <= most) return whole;
   const parts = whole.split("/");
   let end = parts.pop() ?? "";
+  // No directory to leave out: its end is.
+  if (parts.length < 2) return `${whole.slice(0, most - 1)}…`;
   while (parts.length > 1 && end.length + (parts.at(-1)?.length ?? 0) + 1 < most - (parts[0]?.length ?? 0) - 2) {
     end = `${parts.pop()}/${end}`;
   }

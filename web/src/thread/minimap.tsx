@@ -1,16 +1,18 @@
-/** The same line, small: beads, knots, failures and questions; a click goes there. */
+/** The same line, small: beads, knots, failures, damage, forks, subagents and questions; a click goes there. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Card } from "../api/types.ts";
 import { pending } from "../state/attention.ts";
 import { problems } from "../state/details.ts";
+import { partingsAt } from "../state/forks.ts";
 import { PAGE, type Transcript } from "../state/transcript.ts";
 import { blocks } from "./blocks.ts";
+import { isStrand } from "./rows.ts";
 import { jump, knots, type View } from "./thread.tsx";
 
 interface Dot {
   number: number;
-  kind: "bead" | "tick" | "cross" | "knot" | "fray";
+  kind: "bead" | "tick" | "cross" | "knot" | "fray" | "strand" | "fork";
 }
 
 function dots(transcript: Transcript): Dot[] {
@@ -22,20 +24,37 @@ function dots(transcript: Transcript): Dot[] {
       const offset = item.offset ?? -1;
       const before = transcript.item(number - 1)?.offset ?? -1;
       if (problems.value.some((it) => it.damage && it.offset > before && it.offset < offset))
-        found.push({ number, kind: "fray" });
+        found.push({ number: number - 0.5, kind: "fray" });
+      if (item.uuid && partingsAt.value.has(item.uuid)) found.push({ number, kind: "fork" });
       for (const block of blocks(item)) {
         if (block.type !== "tool_use") continue;
-        found.push({ number, kind: transcript.result(block.id)?.isError ? "cross" : "tick" });
+        if (isStrand(block)) found.push({ number, kind: "strand" });
+        else found.push({ number, kind: transcript.result(block.id)?.isError ? "cross" : "tick" });
       }
     }
   }
+  // A torn end stands after the last message.
+  const total = transcript.total.value;
+  const end = transcript.item(total - 1)?.offset;
+  if (typeof end === "number" && problems.value.some((it) => it.damage && it.offset > end))
+    found.push({ number: total - 0.5, kind: "fray" });
   return found;
+}
+
+/** The line from its beginning to its end, interrupted where the file is. */
+export function brokenLine(from: number, to: number, gaps: number[]): string {
+  let [path, at] = ["", from];
+  for (const gap of [...gaps].sort((one, other) => one - other)) {
+    if (gap - 5 > at) path += `M24 ${at}V${gap - 5}`;
+    at = Math.max(at, gap + 5);
+  }
+  return at < to ? `${path}M24 ${at}V${to}` : path;
 }
 
 export function Minimap({ transcript, card, view }: { transcript: Transcript; card: Card | undefined; view: View }) {
   const element = useRef<HTMLDivElement>(null);
   const [height, measure] = useState(600);
-  const [marks, mark] = useState<Dot[]>([]);
+  const [marks, mark] = useState<Dot[]>(() => dots(transcript));
   const total = transcript.total.value;
   const { first, last } = view.range.value;
   useEffect(() => {
@@ -47,7 +66,7 @@ export function Minimap({ transcript, card, view }: { transcript: Transcript; ca
   useEffect(() => {
     const timer = setTimeout(() => mark(dots(transcript)), 120);
     return () => clearTimeout(timer);
-  }, [transcript, total, version, first, problems.value, knots.value]);
+  }, [transcript, total, version, first, problems.value, knots.value, partingsAt.value]);
 
   const isWaiting = pending.value.some((it) => it.shown.session_id === card?.session_id);
   const top = 14;
@@ -57,8 +76,12 @@ export function Minimap({ transcript, card, view }: { transcript: Transcript; ca
   const drawn = useMemo(() => {
     const path = (kind: Dot["kind"], draw: (at: number) => string): string =>
       [...new Set(marks.filter((it) => it.kind === kind).map((it) => y(it.number)))].map(draw).join("");
+    const gaps = [...new Set(marks.filter((it) => it.kind === "fray").map((it) => y(it.number)))];
     return (
       <>
+        <path class="line" d={brokenLine(top, height - 14, gaps)} />
+        <path class="n" d={path("strand", (at) => `M28.500 ${at - 4}v8`)} />
+        <path class="n" d={path("fork", (at) => `M24 ${at - 4}q0 4 4 4h5`)} />
         <path class="t" d={path("tick", (at) => `M25 ${at}h8`)} />
         <path class="e" d={path("fray", (at) => `M16 ${at}h4m2 0h4m2 0h4`)} />
         <path class="e" d={path("cross", (at) => `M21 ${at - 3}l6 6m0-6-6 6`)} />
@@ -94,12 +117,14 @@ export function Minimap({ transcript, card, view }: { transcript: Transcript; ca
           width="2"
           height={Math.max(16, Math.round((to - from) * height))}
         />
-        {total > 0 && <path class="line" d={`M24 ${top}V${height - 14}`} />}
-        {drawn}
+        {total > 0 && drawn}
         {isWaiting ? (
           <path class="w" d={`M24 ${height - 20}l6 6-6 6-6-6Z`} />
         ) : (
-          total > 0 && <circle class="b" cx="24" cy={height - 14} r="2.5" />
+          total > 0 &&
+          !marks.some((it) => it.kind === "fray" && it.number >= total - 0.5) && (
+            <circle class="b" cx="24" cy={height - 14} r="2.5" />
+          )
         )}
       </svg>
     </div>

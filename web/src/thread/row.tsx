@@ -1,6 +1,7 @@
 /** One thing on the thread. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
+import { raw } from "../api/keeper.ts";
 import type { Card } from "../api/types.ts";
 import { Copy } from "../parts/copy.tsx";
 import { Icon, Knot } from "../parts/icon.tsx";
@@ -15,8 +16,9 @@ import { can } from "../state/sessions.ts";
 import type { Transcript } from "../state/transcript.ts";
 import { Markdown } from "../text/markdown.tsx";
 import { plain } from "../text/safe.ts";
-import { count, dayName, exact, number, shortened, size, timeOfDay } from "../text/words.ts";
+import { count, dayName, exact, number, shortened, timeOfDay } from "../text/words.ts";
 import { Branch } from "./branch.tsx";
+import { Fray } from "./fray.tsx";
 import { PartingRow } from "./parting.tsx";
 import { promptName } from "./prompt_name.ts";
 import type { Point, Row } from "./rows.ts";
@@ -92,6 +94,7 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
             isRunning={isRunning}
             since={result ? undefined : transcript.running.value.get(row.call.id)}
             files={filesOfCalls.value.get(row.call.id)?.length}
+            readResult={resultReader(transcript, row.call.id)}
             openFiles={() => void lookAt(transcript.name, { kind: "tool", id: row.call.id })}
           />
         </div>
@@ -131,7 +134,7 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
     case "marker":
       return <Marker row={row} place={place} about={about} />;
     case "fray":
-      return <Fray row={row} />;
+      return <Fray problem={row.problem} isEnd={row.isEnd} />;
     case "knot":
       return <KnotRow point={row.point} transcript={transcript} isTaken={!!row.isTaken} />;
     case "taken":
@@ -141,6 +144,13 @@ export function RowView({ row, transcript, card, isRunning }: RowProps) {
     case "branch":
       return <Branch leaf={row.leaf} from={row.item.uuid ?? ""} transcript={transcript} card={card} />;
   }
+}
+
+/** Reads what Claude Code wrote beside a result; nothing while only the stream knows it. */
+function resultReader(transcript: Transcript, call: string): (() => Promise<string>) | undefined {
+  const item = transcript.resultItem(call);
+  const uuid = item?.uuid;
+  return uuid && !item.provisional ? () => raw(transcript.name, uuid) : undefined;
 }
 
 function Cross() {
@@ -296,54 +306,6 @@ function Marker({ row, place, about }: { row: Row & { kind: "marker" }; place: s
   );
 }
 
-const UP = (
-  <svg class="up" viewBox="0 0 24 40" aria-hidden="true">
-    <path d="M12 0v9" />
-    <path
-      class="thin"
-      d="M11.500 8c.5 9-3 11-6 15M12 8c-.5 10-2 14-1.500 26M12 8c1 9 3.500 12 3 21M12.500 8c.5 5 3 8 7 9.500"
-    />
-  </svg>
-);
-const DOWN = (
-  <svg class="down" viewBox="0 0 24 40" aria-hidden="true">
-    <path d="M12 40V30" />
-    <path
-      class="thin"
-      d="M11.500 31c0-7-2-9-5.500-12M12 31c.5-9-.5-15-2.500-22M12 31c0-8 2-12 2-19M12.500 31c0-5 3-7 5-12"
-    />
-  </svg>
-);
-
-/** A place where the file cannot be read: both sides stay. */
-export function Fray({
-  row,
-}: {
-  row: { problem: { offset: number; length: number; reason: string; kind: string }; isEnd: boolean };
-}) {
-  const { problem, isEnd } = row;
-  const at = number(problem.offset);
-  return (
-    <div class={isEnd ? "row fray" : "row fray gap"} data-problem={problem.offset}>
-      {UP}
-      <div class="card">
-        <p>
-          {isEnd && problem.kind.includes("torn")
-            ? `The file ends in the middle of a line (byte ${at}). The program stopped while writing it.`
-            : `This part of the session file is damaged (byte ${at}). Everything else is shown.`}
-        </p>
-        <footer>
-          <span class="grow">
-            {plain(problem.reason)} · {size(problem.length)}
-          </span>
-          <Copy text={String(problem.offset)} label="Copy the place in the file" words="Copy offset" />
-        </footer>
-      </div>
-      {!isEnd && DOWN}
-    </div>
-  );
-}
-
 /** A checkpoint: what it holds on hover or focus, and the way back. */
 function KnotRow({ point, transcript, isTaken }: { point: Point; transcript: Transcript; isTaken: boolean }) {
   const [isShown, show] = useState(false);
@@ -360,6 +322,23 @@ function KnotRow({ point, transcript, isTaken }: { point: Point; transcript: Tra
     void preview(transcript.name, point.message);
     showTab("changes");
   };
+  const openDiff = () => {
+    show(false);
+    void lookAt(transcript.name, { kind: "turn", id: point.message });
+  };
+  // Before the keys of the page: what is open has them first.
+  useEffect(() => {
+    if (!isShown) return;
+    const press = (event: KeyboardEvent) => {
+      const act = { r: goBack, d: openDiff, Escape: () => show(false) }[event.key];
+      if (!act || event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLTextAreaElement) return;
+      event.preventDefault();
+      event.stopPropagation();
+      act();
+    };
+    addEventListener("keydown", press, true);
+    return () => removeEventListener("keydown", press, true);
+  }, [isShown]);
   return (
     <div class={`row knot${isShown ? " on" : ""}${isTaken ? " taken" : ""}`} onMouseLeave={() => show(false)}>
       <button
@@ -367,8 +346,13 @@ function KnotRow({ point, transcript, isTaken }: { point: Point; transcript: Tra
         class="knot-button"
         aria-expanded={isShown}
         aria-label={`Checkpoint before ${name}, ${count(point.files.length, "file")}`}
-        onMouseEnter={open}
-        onClick={(event) => (isShown ? show(false) : open(event))}
+        onPointerEnter={(event) => event.pointerType === "mouse" && open(event)}
+        onClick={(event) => {
+          // Who points at it has seen what it holds; a finger or a key opens that first.
+          if ((event as MouseEvent as PointerEvent).pointerType === "mouse") openDiff();
+          else if (isShown) show(false);
+          else open(event);
+        }}
       >
         <Knot />
       </button>
@@ -386,22 +370,17 @@ function KnotRow({ point, transcript, isTaken }: { point: Point; transcript: Tra
                 <code class="grow cut" title={path}>
                   {shortened(path, 44)}
                 </code>
+                <span class="quiet">{point.was.get(path)}</span>
               </li>
             ))}
             {point.files.length > 8 && <li class="quiet">{count(point.files.length - 8, "more file")}</li>}
           </ul>
           <footer>
             <button type="button" onClick={goBack} disabled={!can("checkpoints")}>
-              Rewind to here
+              Rewind to here <kbd>r</kbd>
             </button>
-            <button
-              type="button"
-              onClick={() => {
-                show(false);
-                void lookAt(transcript.name, { kind: "turn", id: point.message });
-              }}
-            >
-              Open diff
+            <button type="button" onClick={openDiff}>
+              Open diff <kbd>d</kbd>
             </button>
           </footer>
         </div>

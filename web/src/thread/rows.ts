@@ -4,6 +4,7 @@ import type { Checkpoint } from "../api/events.ts";
 import type { Item, ProblemItem, Tree } from "../api/types.ts";
 import type { Parting } from "../state/forks.ts";
 import type { TakenBack } from "../state/taken_back.ts";
+import { size } from "../text/words.ts";
 import { type Block, blocks, type ToolUse, textOf } from "./blocks.ts";
 
 /** Something that hangs on the thread. */
@@ -30,6 +31,8 @@ export interface Point {
   message: string;
   at: string;
   files: string[];
+  /** What each of them was then, in words: how large, or that it was not there. */
+  was: ReadonlyMap<string, string>;
 }
 
 /** What the rows of a page depend on beside its messages. */
@@ -58,20 +61,31 @@ export const isStrand = (call: ToolUse): boolean => call.name === "Task" || call
 
 /** The moments before prompts, from what was captured in their turns. */
 export function points(checkpoints: Checkpoint[]): Map<string, Point> {
-  const all = new Map<string, Point>();
+  const all = new Map<string, Point & { was: Map<string, string> }>();
   for (const checkpoint of checkpoints) {
     const paths = (checkpoint.changes ?? []).map((change) => change.path);
     if (!checkpoint.message || paths.length === 0 || !["before", "after", "tree"].includes(checkpoint.what)) continue;
-    const known = all.get(checkpoint.message);
-    if (known) known.files = [...new Set([...known.files, ...paths])];
-    else
-      all.set(checkpoint.message, {
-        message: checkpoint.message,
-        at: checkpoint.created_at,
-        files: [...new Set(paths)],
-      });
+    const { message, created_at: at } = checkpoint;
+    const known = all.get(message) ?? { message, at, files: [], was: new Map() };
+    known.files = [...new Set([...known.files, ...paths])];
+    for (const change of checkpoint.changes ?? []) {
+      // The first thing that is known of a turn is what was there before it.
+      const words = wasWords(change.before);
+      if (words && !known.was.has(change.path)) known.was.set(change.path, words);
+    }
+    all.set(message, known);
   }
   return all;
+}
+
+/** What a path was, in a word or two; nothing if that is not known. */
+function wasWords(before: unknown): string | undefined {
+  if (typeof before !== "object" || before === null) return undefined;
+  if ("absent" in before) return "did not exist";
+  if (!("present" in before)) return undefined;
+  const { kind, size: bytes } = before.present as { kind?: unknown; size?: unknown };
+  if (kind === "file" && typeof bytes === "number") return size(bytes);
+  return typeof kind === "string" ? kind : undefined;
 }
 
 function dayOf(at: string | null | undefined): string {

@@ -7,10 +7,11 @@ import { Request } from "../attention/request.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { pending } from "../state/attention.ts";
 import { problems } from "../state/details.ts";
+import { source } from "../state/pictures.ts";
 import type { Optimistic, Transcript } from "../state/transcript.ts";
 import { Markdown } from "../text/markdown.tsx";
 import { plain } from "../text/safe.ts";
-import { Fray } from "./row.tsx";
+import { Fray } from "./fray.tsx";
 import { between } from "./rows.ts";
 
 /** A text that grows: rendered at most once a frame, and only its last block anew. */
@@ -72,7 +73,12 @@ function Mine({ mine, transcript }: { mine: Optimistic; transcript: Transcript }
     <article class={`row prompt mine ${mine.state}`} data-optimistic={mine.uuid}>
       <span class="bead" />
       <div class="said">
-        <p class="words as-typed">{mine.text}</p>
+        <div class="words">
+          <p class="as-typed">{mine.text}</p>
+          {mine.pictures.map((it, at) => (
+            <img key={at} src={source(it)} alt="Sent with the prompt" />
+          ))}
+        </div>
         <small aria-live="polite">
           {mine.state === "sending" ? "sending" : mine.state === "sent" ? "sent" : "not sent"}
         </small>
@@ -110,7 +116,7 @@ export function Tail({
   return (
     <>
       {torn.map((problem) => (
-        <Fray key={problem.offset} row={{ problem, isEnd: true }} />
+        <Fray key={problem.offset} problem={problem} isEnd />
       ))}
       {transcript.optimistic.value.map((mine) => (
         <Mine key={mine.uuid} mine={mine} transcript={transcript} />

@@ -2,12 +2,13 @@
 
 import { Icon } from "../parts/icon.tsx";
 import { Ago } from "../parts/time.tsx";
-import { undoReceipt } from "../state/changes.ts";
+import { rewinds, undoReceipt } from "../state/changes.ts";
 import type { TakenBack } from "../state/taken_back.ts";
 import type { Transcript } from "../state/transcript.ts";
 import { count } from "../text/words.ts";
 
 export function TakenRow({ taken, transcript }: { taken: TakenBack; transcript: Transcript }) {
+  const isLast = rewinds.value.at(-1)?.receipt === taken.receipt;
   return (
     <div class="row back taken-note">
       <svg preserveAspectRatio="none" viewBox="0 0 16 100" aria-hidden="true">
@@ -18,7 +19,7 @@ export function TakenRow({ taken, transcript }: { taken: TakenBack; transcript: 
           Taken back <Ago at={taken.at} />: {count(taken.files.length, "file")}. What was said stays.
         </span>
         <button type="button" onClick={() => void undoReceipt(transcript.name, taken.receipt)}>
-          <Icon name="back" /> Undo
+          <Icon name="back" /> Undo{isLast && <kbd>u</kbd>}
         </button>
       </div>
     </div>

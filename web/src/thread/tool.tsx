@@ -7,6 +7,7 @@ import { Copy } from "../parts/copy.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { showRaw } from "../state/details.ts";
 import { Coloured } from "../text/code.tsx";
+import { firstLineOf, numberedFrom } from "../text/edit_place.ts";
 import type { Diff } from "../text/line_diff.ts";
 import { Markdown } from "../text/markdown.tsx";
 import { plain } from "../text/safe.ts";
@@ -190,6 +191,8 @@ interface ToolProps {
   /** How many files it left changed, and a way to look at them. */
   files?: number | undefined;
   openFiles?: (() => void) | undefined;
+  /** Reads the line of its result as it was written. */
+  readResult?: (() => Promise<string>) | undefined;
 }
 
 /** How long something has been running; a moment is nothing to tell of. */
@@ -214,13 +217,35 @@ const isDenied = (result: ToolResult | undefined): boolean =>
   !!result?.isError &&
   /^(The user doesn't want|Permission to use|User rejected|Tool permission request failed)/.test(result.text);
 
-export function Tool({ call, result, directory, uuid, startedAt, isRunning, since, files, openFiles }: ToolProps) {
+/** The diff of an edit, with the numbers of its file as soon as they are known. */
+function useNumbers(diff: Diff | undefined, before: string, readResult: ToolProps["readResult"]): Diff | undefined {
+  const [first, place] = useState<number | undefined>(undefined);
+  const isWanted = !!readResult;
+  useEffect(() => {
+    if (!readResult) return;
+    let isHere = true;
+    readResult().then(
+      (line) => isHere && place(firstLineOf(line, before)),
+      // Without them the lines are counted from the first that is shown.
+      () => undefined,
+    );
+    return () => {
+      isHere = false;
+    };
+  }, [isWanted]);
+  return useMemo(() => (diff && first !== undefined ? numberedFrom(diff, first) : diff), [diff, first]);
+}
+
+export function Tool(props: ToolProps) {
+  const { call, result, directory, uuid, startedAt, isRunning, since, files, openFiles, readResult } = props;
   const isFailed = !!result?.isError;
   const shown = isShown(call, result, isRunning);
   const isOpen = openness(call.id, false);
   const about = words(call, directory, !isRunning || !!result);
   // What changed within lines takes long to find, and a line that is folded does not show it.
   const diff = useMemo(() => edits(call, shown ? "shown" : "counted"), [call, shown]);
+  const isPlaced = shown && call.name === "Edit" && !!result && !isFailed;
+  const placed = useNumbers(diff, text(call.input.old_string), isPlaced ? readResult : undefined);
   const path = text(call.input.file_path);
   const line = (
     <button
@@ -264,7 +289,7 @@ export function Tool({ call, result, directory, uuid, startedAt, isRunning, sinc
   return (
     <div class={isFailed ? "card failed" : "card"}>
       {line}
-      {diff ? <DiffView diff={diff} language={languageOf(path)} /> : <Input call={call} />}
+      {placed ? <DiffView diff={placed} language={languageOf(path)} /> : <Input call={call} />}
       {result && !(diff && !isFailed) && <Output text={result.text} isError={isFailed} />}
       {result?.pictures.map((source, at) => (
         <img key={at} src={source} alt={`Shown by ${call.name}`} />

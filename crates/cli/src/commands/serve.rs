@@ -7,13 +7,12 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rethread_keeper::{Agent, Bypass, Running, Settings};
-use rethread_store::{FileBackend, Options, Store};
 use serde::Deserialize;
 
 use crate::args;
 use crate::context::Context;
 use crate::daemon::{Traces, asked_to_end, log_to};
-use crate::demo::Demo;
+use crate::demo::{Demo, Stage};
 use crate::failure::{Done, Failure};
 use crate::keeper_place::{KeeperPlace, Threads, explain, runtime};
 use crate::ui::Ui;
@@ -53,12 +52,13 @@ impl Serve {
                 false => None,
             };
         let place = match &demo {
-            Some(demo) => KeeperPlace { home: demo.home().join("keeper") },
+            Some(demo) => demo.keeper(),
             None => KeeperPlace::find()?,
         };
+        let stage = Stage::default();
         let settings = match &demo {
-            Some(demo) => self.demo(demo, &place),
-            None => self.settings(&place, context)?,
+            Some(demo) => demo.settings(self.typed.listen),
+            None => self.settings(&place, context, &stage)?,
         };
         let traces = if self.typed.traces { Traces::Written } else { Traces::Off };
         log_to(&place.home, &self.typed.log, traces)?;
@@ -75,29 +75,22 @@ impl Serve {
             ui.data(format!("{what} is ready with {sessions} sessions: {way}").as_bytes())?;
             ui.flush()?;
             if let Some(demo) = &demo {
-                introduce(demo, &place, ui);
+                introduce(demo, ui);
+                let performance = demo.perform();
+                tokio::spawn(async move {
+                    if let Err(error) = performance.await {
+                        tracing::error!(%error, "the demo's session did not begin");
+                    }
+                });
             }
-            running.until(asked_to_end()).await.map_err(|error| explain(&error))
+            let ended = running.until(asked_to_end()).await.map_err(|error| explain(&error));
+            stage.clear().await;
+            ended
         })?;
         Ok(Done::Fully)
     }
 
-    /// Returns the settings of a demonstration: nothing in it is the person's own.
-    fn demo(&self, demo: &Demo, place: &KeeperPlace) -> Settings {
-        let backend = FileBackend::new(demo.home());
-        let mut settings = Settings::new(&place.home, Store::new(backend, Options::default()));
-        settings.listen = self.typed.listen.unwrap_or(settings.listen);
-        settings.claude_folder = Some(demo.claude());
-        settings.cache = demo.path().join("cache");
-        settings.trash = demo.path().join("trash");
-        let config = ("CLAUDE_CONFIG_DIR".to_owned(), demo.claude().display().to_string());
-        settings.agent = Some(Agent { program: demo.agent(), environment: vec![config] });
-        settings.allowed_roots = vec![demo.project()];
-        settings.demo = true;
-        settings
-    }
-
-    fn settings(&self, place: &KeeperPlace, context: &Context) -> Result<Settings, Failure> {
+    fn settings(&self, place: &KeeperPlace, context: &Context, stage: &Stage) -> Result<Settings, Failure> {
         let (typed, configured) = (&self.typed, Configured::read()?);
         let either = |typed: &Vec<PathBuf>, configured: Vec<PathBuf>| {
             if typed.is_empty() { configured } else { typed.clone() }
@@ -115,24 +108,17 @@ impl Serve {
         settings.agent = program.map(|program| Agent { program, environment: context.native.environment() });
         let bypass = typed.allow_bypass || configured.allow_bypass;
         settings.bypass = if bypass { Bypass::Allowed } else { Bypass::Refused };
+        settings.demonstration = Some(stage.demonstration());
         Ok(settings)
     }
 }
 
-/// Says what to try, and has the agent begin.
-fn introduce(demo: &Demo, place: &KeeperPlace, ui: &mut Ui) {
+/// Says what to try.
+fn introduce(demo: &Demo, ui: &mut Ui) {
     ui.say("This is a demo: its agent asks no model. Everything is in a temporary folder that goes when this ends.");
     let home = demo.home();
     let home = home.display();
     ui.say(&format!("In another terminal: `export RETHREAD_HOME={home}`, then `rethread attention`."));
-    let (client, cwd) = (place.client(), demo.project());
-    tokio::spawn(async move {
-        let body =
-            serde_json::json!({ "cwd": cwd, "name": "Demo: greet the world", "prompt": "Greet the world." });
-        if let Err(error) = client.post::<serde_json::Value>("/sessions", &body).await {
-            tracing::error!(%error, "the demo's session did not begin");
-        }
-    });
 }
 
 impl Configured {

@@ -100,7 +100,7 @@ impl Driver {
     }
 
     pub(crate) fn queue(&self) -> Vec<Turn> {
-        self.state().queue.iter().cloned().collect()
+        self.state().queue.iter().map(Turn::listed).collect()
     }
 
     pub(crate) fn pids(&self) -> Vec<u32> {

@@ -144,8 +144,7 @@ impl Driver {
     }
 
     pub(super) fn tell_queue(&self, keeper: &Keeper) {
-        let state = self.state();
-        keeper.hub.publish(&self.session, "queue.changed", json!({ "items": state.queue }));
+        keeper.hub.publish(&self.session, "queue.changed", json!({ "items": self.queue() }));
     }
 
     /// Ends the turn that runs.

@@ -14,6 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::audit::AuditEntry;
 use crate::card::{HealthStatus, SessionCard};
+use crate::drive::{IMAGE, IMAGES};
 use crate::extract::Asked;
 use crate::gate::{BODY, Caller};
 use crate::keeper::Keeper;
@@ -64,6 +65,9 @@ pub(crate) struct AgentInfo {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct LimitsInfo {
     body_bytes: u64,
+    /// How many pictures a prompt may have, and how large each may be.
+    images: u64,
+    image_bytes: u64,
     page: u64,
     heartbeat_seconds: f64,
 }
@@ -76,6 +80,9 @@ pub(crate) async fn info(State(keeper): State<Arc<Keeper>>, scope: Scope) -> Jso
     let mut features = vec!["read", "search", "stream", "events"];
     if program.is_some() {
         features.extend(["drive", "attention", "checkpoints"]);
+    }
+    if settings.demonstration.is_some() && scope.whole().is_ok() {
+        features.push("demo");
     }
     let agent = AgentInfo { program, version, missing };
     Json(Info {
@@ -92,6 +99,8 @@ pub(crate) async fn info(State(keeper): State<Arc<Keeper>>, scope: Scope) -> Jso
         sessions: scope.count(&keeper.catalogue()),
         limits: LimitsInfo {
             body_bytes: BODY,
+            images: IMAGES as u64,
+            image_bytes: IMAGE,
             page: super::sessions::MOST as u64,
             heartbeat_seconds: settings.heartbeat.as_secs_f64(),
         },

@@ -172,6 +172,9 @@ pub(crate) async fn turns(
     if !turn.says_something() {
         return Err(Problem::bad_request("there is nothing in it"));
     }
+    if let Some(flaw) = turn.flaw() {
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad-picture").detail(flaw));
+    }
     let driver = driver(&keeper, &name).await?;
     driver.send(&keeper, turn, new.mode).await?;
     let queued = driver.queue().iter().any(|waiting| waiting.client_message_id == id);

@@ -1,24 +1,33 @@
 //! What is damaged in a session.
 
+use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
 use rethread_transcripts::Fault;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::sessions::find_fresh;
 use super::transcript::transcript;
 use crate::card::SessionHealth;
-use crate::extract::SessionName;
+use crate::excerpt::{Excerpt, excerpts};
+use crate::extract::{Asked, SessionName};
 use crate::keeper::Keeper;
 use crate::problem::Problem;
+
+/// How many bytes of a file are given at once.
+const BYTES: u64 = 64 << 10;
 
 /// What is wrong with a session.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Problems {
     health: SessionHealth,
+    /// How many lines the file has; null of a session in a store.
+    lines: Option<u64>,
     items: Vec<ProblemItem>,
 }
 
@@ -33,6 +42,8 @@ pub(crate) struct ProblemItem {
     reason: String,
     /// Something of the conversation cannot be read, or only with luck.
     damage: bool,
+    /// What stands there; null if the bytes tell nothing, or if there are too many places.
+    excerpt: Option<Excerpt>,
 }
 
 impl From<&Fault> for ProblemItem {
@@ -43,7 +54,14 @@ impl From<&Fault> for ProblemItem {
             _ => String::new(),
         };
         let (offset, length) = (fault.offset, fault.length);
-        Self { offset, length, kind, reason: fault.kind.to_string(), damage: fault.kind.is_damage() }
+        Self {
+            offset,
+            length,
+            kind,
+            reason: fault.kind.to_string(),
+            damage: fault.kind.is_damage(),
+            excerpt: None,
+        }
     }
 }
 
@@ -65,6 +83,7 @@ pub(crate) async fn problems(
                 kind: "damaged".into(),
                 reason: problem.to_string(),
                 damage: true,
+                excerpt: None,
             })
             .collect();
         let health = match items.first() {
@@ -76,11 +95,58 @@ pub(crate) async fn problems(
                 ..SessionHealth::ok()
             },
         };
-        return Ok(Json(Problems { health, items }));
+        return Ok(Json(Problems { health, lines: None, items }));
     }
     let (known, transcript) = transcript(&keeper, &name).await?;
-    let faults = transcript.faults();
+    let own = Arc::clone(&keeper);
+    let read = tokio::task::spawn_blocking(move || {
+        let faults = transcript.faults();
+        let file = own.open_native(transcript.path()).map_err(|_| Problem::not_found("session"))?;
+        let excerpts =
+            excerpts(&file, transcript.length(), &faults).map_err(|error| Problem::failed(&error))?;
+        Ok::<_, Problem>((faults, excerpts))
+    });
+    let (faults, (lines, excerpts)) = read.await.map_err(|error| Problem::failed(&error))??;
     let health = SessionHealth::of_faults(&faults, known.card.driver_pid.is_some());
     keeper.note_health(&known, &health);
-    Ok(Json(Problems { health, items: faults.iter().map(ProblemItem::from).collect() }))
+    let item = |(fault, excerpt)| ProblemItem { excerpt, ..ProblemItem::from(fault) };
+    let items = faults.iter().zip(excerpts).map(item).collect();
+    Ok(Json(Problems { health, lines: Some(lines), items }))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct BytesQuery {
+    /// Where to begin.
+    offset: u64,
+    /// How many at most.
+    #[param(minimum = 1, maximum = 65536)]
+    length: Option<u64>,
+}
+
+/// Bytes of a session's file, as they are
+#[utoipa::path(get, path = "/sessions/{id}/bytes", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71"), BytesQuery), responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"), (status = "default", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn bytes(
+    State(keeper): State<Arc<Keeper>>,
+    name: SessionName,
+    Asked(query): Asked<BytesQuery>,
+) -> Result<Response, Problem> {
+    let known = find_fresh(&keeper, &name).await?;
+    let session =
+        known.native.ok_or_else(|| Problem::bad_request("a stored session has no file of its own"))?;
+    let read = tokio::task::spawn_blocking(move || {
+        let file = keeper.open_native(&session.path).map_err(|_| Problem::not_found("session"))?;
+        let length = file.metadata().map_err(|error| Problem::failed(&error))?.len();
+        // The system refuses to look beyond all files; there is nothing.
+        if query.offset >= length {
+            return Ok(Vec::new());
+        }
+        let mut bytes = vec![0; usize::try_from(query.length.unwrap_or(BYTES).clamp(1, BYTES)).unwrap_or(0)];
+        let read = file.read_at(&mut bytes, query.offset).map_err(|error| Problem::failed(&error))?;
+        bytes.truncate(read);
+        Ok::<_, Problem>(bytes)
+    });
+    let bytes = read.await.map_err(|error| Problem::failed(&error))??;
+    // Nothing a browser would render, whatever is in it.
+    Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
 }
