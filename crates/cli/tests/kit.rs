@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
 
 use rethread_testkit::{Postgres, S3};
 use tempfile::TempDir;
@@ -26,8 +27,27 @@ pub(crate) fn stores_in(folder: &Path) -> Vec<String> {
         Some(server) => stores.push(server.fresh()),
         None => cannot("PostgreSQL is not installed: apt-get install postgresql"),
     }
+    stores.extend(s3());
     stores
 }
+
+/// Returns an empty store in S3; the program finds its way there.
+pub(crate) fn s3() -> Option<String> {
+    let Some(server) = S3::shared() else {
+        cannot("there is no S3 server: scripts/setup s3");
+        return None;
+    };
+    WAY_TO_S3.get_or_init(|| server.way().variables());
+    Some(format!("s3://{}/team", server.bucket()))
+}
+
+/// Returns what the program's environment has to say of S3, where a test uses it.
+pub(crate) fn way_to_s3() -> impl Iterator<Item = (&'static str, &'static str)> {
+    WAY_TO_S3.get().into_iter().flatten().map(|(name, value)| (name.as_str(), value.as_str()))
+}
+
+/// What the program's environment has where a test uses S3 beside other stores.
+static WAY_TO_S3: OnceLock<Vec<(String, String)>> = OnceLock::new();
 
 /// What the program said, and how it ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -123,6 +143,7 @@ impl Home {
         // Nobody's own sessions.
         command.env_remove("CLAUDE_CONFIG_DIR").env_remove("XDG_CACHE_HOME").env_remove("RETHREAD_STORE");
         command.env("HOME", self.path()).env("RETHREAD_HOME", self.store());
+        command.envs(way_to_s3());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::kit::way_to_s3;
+
 /// The key of a store that is encrypted, within the keeper's home.
 const KEY: &str = "master.key";
 
@@ -64,7 +66,7 @@ fn command(home: &TempDir, store: &str, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rethread"));
     command.args(["--store", store]).args(words).current_dir(home.path()).stdin(Stdio::null());
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("LANG", "C.UTF-8");
-    command.env("HOME", home.path()).env("RETHREAD_HOME", home.path().join("rethread"));
+    command.env("HOME", home.path()).env("RETHREAD_HOME", home.path().join("rethread")).envs(way_to_s3());
     if is_encrypted(store) {
         command.env("RETHREAD_KEY_FILE", home.path().join(KEY));
     }
