@@ -353,11 +353,8 @@ fn an_agent_that_dies_in_the_middle_of_a_turn_leaves_no_ghosts() {
     let kept = desk.keeper();
     let mut socket = Socket::open(&kept);
     socket.subscribe("all", None);
-    let id = create(
-        &kept,
-        &desk,
-        &Prompt::new("Long.").says("First.").reply(Reply::text("Never finished").hanging()),
-    );
+    // Nothing but what hangs: a turn that ends before the agent is killed does not fail.
+    let id = create(&kept, &desk, &Prompt::new("Long.").reply(Reply::text("Never finished").hanging()));
     socket.until("message.delta");
     let live = kept.until("the CLI is registered", || live_pid(&desk, &id));
     assert!(std::process::Command::new("kill").args(["-9", &live.to_string()]).status().unwrap().success());
