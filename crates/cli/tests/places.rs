@@ -27,7 +27,7 @@ fn a_hint_names_the_same_store() {
 #[test]
 fn an_unknown_scheme_is_answered_with_the_known_ones() {
     let home = Home::new();
-    let hint = "a store is a path or one of file:PATH, memory:, off:, postgres://USER@HOST/DATABASE, s3://BUCKET/PREFIX, sqlite:FILE";
+    let hint = "a store is a path or one of encrypted+URL, file:PATH, memory:, off:, postgres://USER@HOST/DATABASE, s3://BUCKET/PREFIX, sqlite:FILE";
     for url in ["gopher://hole", "sqllite:x", ""] {
         let expected = Said::error(2, &format!("unknown store {url:?}"), hint);
         assert_eq!(home.run(&["--store", url, "list"]), expected, "{url}");
