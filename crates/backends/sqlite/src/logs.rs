@@ -134,7 +134,7 @@ impl std::convert::From<Row> for Parsed {
 
 impl Parsed {
     /// How many bytes are worth another thread.
-    const SHARE: usize = 64 << 10;
+    const SHARE: usize = 256 << 10;
 
     /// Reads rows up to a size. Where there are many, one thread fetches them while another looks at them.
     fn read(max_bytes: usize, next: &mut dyn FnMut() -> Result<Option<Row>>) -> Result<Vec<Self>> {
