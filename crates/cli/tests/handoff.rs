@@ -286,3 +286,22 @@ fn a_session_that_is_taken_to_another_folder_works_there_and_so_do_its_forks() {
     let elsewhere = json!(elsewhere.canonicalize().unwrap());
     assert_eq!(listed.lines().map(cwd).collect::<Vec<_>>(), [elsewhere.clone(), elsewhere]);
 }
+
+#[test]
+fn a_handoff_that_did_not_come_through_costs_nothing_and_can_be_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (shared, nowhere) = (path("shared"), path("nowhere"));
+    let (one, other) = (Machine::plain(folder.path(), "one"), Machine::plain(folder.path(), "other"));
+    one.says(0);
+    assert_eq!(one.home.run(&["handoff", ID, "--to", &shared]).code, 0);
+    one.says(1);
+    // Recorded here, and in no place that the other machine knows.
+    assert_eq!(one.home.run(&["handoff", ID, "--to", &nowhere]).code, 0);
+    let ours = fs::read(one.transcript()).unwrap();
+    let said = one.take(&shared);
+    assert!(said.code == 1 && said.err.contains("has more here than was handed over"), "{said:?}");
+    assert_eq!(fs::read(one.transcript()).unwrap(), ours);
+    assert_eq!(one.home.run(&["handoff", ID, "--to", &shared]).code, 0);
+    assert_eq!((other.take(&shared).code, other.shown()), (0, 2));
+}

@@ -166,7 +166,8 @@ impl ClaudeFolder {
             Standing::Same => is_transcript && moved_to.as_deref().unwrap_or(incoming.was_at) != incoming.cwd,
             Standing::Behind => true,
             Standing::Ahead if !is_transcript => false,
-            Standing::Ahead | Standing::Apart if is_as_it_was()? => true,
+            // A transcript only grows: one that is here and is not its beginning has something that would be lost.
+            Standing::Apart if !is_transcript && is_as_it_was()? => true,
             Standing::Ahead => return Err(Error::Ahead(incoming.session.to_owned())),
             Standing::Apart => return Err(Error::Apart { session: incoming.session.to_owned(), path }),
         };

@@ -54,9 +54,7 @@ impl Handoff {
             let message = "this store is on this machine only";
             return Err(Failure::wrongly(message, "`--to URL` names one that both machines use"));
         }
-        if let Some(to) = &to {
-            refuse_what_is_older(&id, &context.store, to)?;
-        }
+        refuse_what_is_older(&id, to.as_ref(), context)?;
         let refused = native::bring_in(&session, context)?;
         let stored = pollster::block_on(context.store.open(&id))?;
         let handed = Handed::pack(&session, &stored, context, ui)?;
@@ -100,14 +98,16 @@ impl Handoff {
     }
 }
 
-/// Refuses to hand over what goes on from something older than what somebody handed over last.
-fn refuse_what_is_older(id: &SessionId, ours: &Store, theirs: &Store) -> Result<(), Failure> {
-    let newest = |store: &Store| match pollster::block_on(store.load(id))? {
-        Some(session) => Handed::of(&session),
-        None => Ok(None),
+/// Refuses to hand over what does not go on from what was handed over last.
+fn refuse_what_is_older(id: &SessionId, to: Option<&Store>, context: &Context) -> Result<(), Failure> {
+    let Some(theirs) = pollster::block_on(to.unwrap_or(&context.store).load(id))? else { return Ok(()) };
+    let Some(last) = Handed::of(&theirs)? else { return Ok(()) };
+    let ours = pollster::block_on(context.store.load(id))?;
+    let is_known = match ours {
+        Some(ours) => last.is_in(&ours)?,
+        None => false,
     };
-    let Some(last) = newest(theirs)? else { return Ok(()) };
-    if newest(ours)?.is_some_and(|ours| ours.is(&last)) {
+    if is_known && last.is_gone_on_from(id.as_str(), context)? {
         return Ok(());
     }
     let message = format!("session {id} was handed over by {} since it was last here", last.host);

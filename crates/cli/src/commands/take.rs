@@ -36,7 +36,7 @@ impl Take {
         let handoff = handed_over(&theirs)?;
         let cwd = self.here(&handoff)?;
         let base = match pollster::block_on(context.store.load(&id))? {
-            Some(ours) => Handoff::of(&ours)?,
+            Some(ours) => Handoff::common(&ours, &theirs)?,
             None => None,
         };
         // Nothing is copied unless it can be taken, and nothing is written unless it could be copied.

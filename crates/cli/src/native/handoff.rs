@@ -3,7 +3,7 @@
 //! Files are cut into pieces of one size. Transcripts only grow, so of one that was handed over before only the last piece
 //! and what came behind it is new.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -101,41 +101,57 @@ impl Handoff {
         Ok(handoff)
     }
 
-    /// Returns whether this is the same one.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        self.id == other.id
+    /// Returns what was last handed over of a session. What is still on its way, or never came, does not count.
+    pub(crate) fn of(stored: &Stored) -> Result<Option<Self>, Failure> {
+        Ok(Self::all_of(stored)?.pop())
     }
 
-    /// Returns what was last handed over of a session.
-    pub(crate) fn of(stored: &Stored) -> Result<Option<Self>, Failure> {
+    /// Returns what was last handed over of a session in both stores: there is no going back behind that.
+    pub(crate) fn common(ours: &Stored, theirs: &Stored) -> Result<Option<Self>, Failure> {
+        let known: HashSet<EntryId> = Self::all_of(theirs)?.into_iter().map(|handoff| handoff.id).collect();
+        Ok(Self::all_of(ours)?.into_iter().rfind(|handoff| known.contains(&handoff.id)))
+    }
+
+    /// Returns whether a session was handed over from here, or taken to here, with this.
+    pub(crate) fn is_in(&self, stored: &Stored) -> Result<bool, Failure> {
+        Ok(Self::all_of(stored)?.iter().any(|handoff| handoff.id == self.id))
+    }
+
+    /// Returns whether the transcript of a session here goes on from this.
+    pub(crate) fn is_gone_on_from(&self, session: &str, context: &Context) -> Result<bool, Failure> {
+        let belongings = context.native.claude()?.belongings(session)?;
+        let Some(name) = belongings.names().first() else { return Ok(false) };
+        let Some(file) = self.files.iter().find(|file| file.name == *name) else { return Ok(true) };
+        let is_beginning = file.is_beginning_of(&mut belongings.open(name)?);
+        is_beginning.map_err(|error| Failure::failed(format!("cannot read {name}: {error}"), "type it again"))
+    }
+
+    fn all_of(stored: &Stored) -> Result<Vec<Self>, Failure> {
         let metadata = pollster::block_on(stored.metadata())?;
-        let Some(id) = metadata.extra.get(NEWEST).and_then(|id| id.as_str()?.parse::<EntryId>().ok()) else {
-            return Ok(None);
-        };
+        if !metadata.extra.contains_key(NEWEST) {
+            return Ok(Vec::new());
+        }
         let (log, backend) =
             (LogKey::new(stored.id().clone(), LogName::Checkpoints), stored.store().backend());
-        let read = |entry: Entry| {
-            entry.read().map_err(|error| Error::Damaged { what: log.to_string(), reason: error.to_string() })
-        };
-        if let Some(position) = pollster::block_on(backend.find(&log, &id))? {
-            let chunk = pollster::block_on(backend.read(&log, From::Position(position), 1))?;
-            return Ok(chunk.lines.first().map(|line| read(line.entry())).transpose()?);
-        }
-        // It is still on its way, or never came: the one before it is whole.
-        let (mut next, mut newest) = (0, None);
+        let (mut next, mut all) = (0, Vec::new());
         loop {
             let chunk = pollster::block_on(backend.read(&log, From::Position(next), 1 << 20))?;
-            let is_handoff = |entry: &Entry| entry.read::<Kind>().is_ok_and(|kind| kind.what == WHAT);
-            newest = chunk.lines.iter().rev().map(|line| line.entry()).find(is_handoff).or(newest);
+            for entry in chunk.lines.iter().map(|line| line.entry()) {
+                if entry.read::<Kind>().is_ok_and(|kind| kind.what == WHAT) {
+                    let damaged =
+                        |error: Error| Error::Damaged { what: log.to_string(), reason: error.to_string() };
+                    all.push(entry.read().map_err(damaged)?);
+                }
+            }
             if chunk.next == next {
-                return Ok(newest.map(read).transpose()?);
+                return Ok(all);
             }
             next = chunk.next;
         }
     }
 
     /// Looks whether it can be written to Claude Code's folder, as a session that works in another place, and does so if
-    /// `between` does not fail. `base` is what was last handed over or taken here. Returns the transcript.
+    /// `between` does not fail. `base` is what was last in both places. Returns the transcript.
     pub(crate) fn unpack(
         &self,
         base: Option<&Self>,
@@ -177,6 +193,14 @@ impl HandedFile {
             }
         }
         Ok(piece_of(here)?.is_empty())
+    }
+}
+
+impl HandedFile {
+    /// Returns whether what a reader gives begins with this.
+    fn is_beginning_of(&self, here: &mut dyn io::Read) -> io::Result<bool> {
+        let mut beginning = here.take(self.size);
+        self.is_in(&mut beginning)
     }
 }
 
