@@ -18,7 +18,6 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 
-use crate::card::Home;
 use crate::frame::Frame;
 use crate::hub::Cursor;
 use crate::keeper::{Keeper, over};
@@ -260,7 +259,7 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
         if self.interest.len() + topics.len() > TOPICS {
             return self.complain(Problem::bad_request("these are too many topics")).await;
         }
-        look_at_stored(&self.keeper, topics).await;
+        self.keeper.look_at_topics(topics.iter().map(String::as_str)).await;
         // What comes from here on reaches the client as one who wants it; what it missed is replayed first.
         while self.pass_on().await? {}
         let hub = &self.keeper.hub;
@@ -285,17 +284,5 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
         frames.extend(self.keeper.partials(&fresh, &self.scope));
         frames.push(self.keeper.hub.word("caught_up", json!({ "topics": topics, "seq": seq })));
         self.send(frames.into_iter().collect()).await
-    }
-}
-
-/// Has stored sessions looked at from now on, so that nothing is missed that is said in them.
-async fn look_at_stored(keeper: &Arc<Keeper>, topics: &[String]) {
-    for id in topics.iter().filter_map(|topic| topic.strip_prefix("session:")) {
-        let is_stored = keeper.catalogue().find(None, id).is_some_and(|it| it.card.home == Home::Stored);
-        if let Some(session) = id.parse().ok().filter(|_| is_stored)
-            && let Err(error) = keeper.look_at_one(&session).await
-        {
-            tracing::warn!(%error, id, "a session of the store cannot be looked at");
-        }
     }
 }

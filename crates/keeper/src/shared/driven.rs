@@ -26,6 +26,9 @@ pub(crate) struct Driven {
     /// The machine, for people.
     pub(crate) host: String,
     pub(crate) state: SessionState,
+    /// The agent's process there, and what guards it.
+    #[serde(default)]
+    pub(crate) pids: Vec<u32>,
     /// What waits for a decision, and what became of requests just now.
     #[serde(default)]
     pub(crate) attention: Vec<Attention>,
@@ -52,6 +55,7 @@ impl Driven {
             place: keeper.place.id.clone(),
             host: keeper.place.host.clone(),
             state,
+            pids: keeper.drivers.get(session).map(|driver| driver.pids()).unwrap_or_default(),
             attention,
             gave_way: false,
         }
@@ -170,6 +174,7 @@ mod tests {
             place: "p".into(),
             host: "h".into(),
             state: SessionState::Idle,
+            pids: Vec::new(),
             attention: Vec::new(),
             gave_way: false,
         };

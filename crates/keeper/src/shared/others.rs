@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ const KIND: &str = "message.upsert";
 #[derive(Debug, Default)]
 pub(crate) struct Others {
     sessions: Mutex<HashMap<SessionId, Arc<AsyncMutex<Seen>>>>,
+    /// Everything was looked through at least once: what is new from then on began since.
+    has_compared: AtomicBool,
     /// Requests of other keepers, by their ids.
     attention: Mutex<HashMap<String, Attention>>,
     /// Sessions whose driver is known to be dead.
@@ -116,7 +119,7 @@ impl Keeper {
     pub(crate) async fn compare_stored(self: &Arc<Self>) -> Result<()> {
         let backend = Arc::clone(self.store().backend());
         let listed = blocking(async move { backend.list(Space::Sessions, None, usize::MAX).await }).await?;
-        let is_first = self.others.all().is_empty();
+        let is_first = !self.others.has_compared.swap(true, Ordering::AcqRel);
         let (mut changed, mut there) = (Vec::new(), HashSet::with_capacity(listed.len()));
         for listed in listed {
             let Ok(id) = listed.name.parse::<SessionId>() else { continue };
@@ -147,6 +150,18 @@ impl Keeper {
             self.look_at_one(&session).await?;
         }
         Ok(())
+    }
+
+    /// Looks at the stored sessions that somebody wants to hear of, so that nothing is missed that is said in them.
+    pub(crate) async fn look_at_topics(self: &Arc<Self>, topics: impl Iterator<Item = &str>) {
+        for id in topics.filter_map(|topic| topic.strip_prefix("session:")) {
+            let is_stored = self.catalogue().find(None, id).is_some_and(|it| it.card.home == Home::Stored);
+            if let Some(session) = id.parse().ok().filter(|_| is_stored)
+                && let Err(error) = self.look_at_one(&session).await
+            {
+                tracing::warn!(%error, id, "a session of the store cannot be looked at");
+            }
+        }
     }
 
     /// Looks at a session of the store, and tells what is new. From here on nothing that is said in it is missed.

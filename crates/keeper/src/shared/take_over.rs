@@ -17,6 +17,9 @@ use crate::problem::Problem;
 
 /// How often it is looked whether a former driver has given way.
 const GIVING_WAY: Duration = Duration::from_millis(200);
+/// How often it is looked whether agents of a dead keeper have ended, and how long that is waited for.
+const ENDING: Duration = Duration::from_millis(20);
+const ENDED: Duration = Duration::from_secs(10);
 
 impl Driver {
     /// Brings the transcript here up to date with what was said elsewhere, before anybody goes on with it. `displaced` is
@@ -32,6 +35,9 @@ impl Driver {
         }
         let metadata = companion.metadata().await?;
         let last = Driven::of(&metadata);
+        if let Some(last) = last.as_ref().filter(|last| last.host == keeper.place.host) {
+            wait_for_the_end_of(&last.pids).await;
+        }
         let session = companion.id().as_str();
         let is_missing = keeper.transcript_of(session).is_none() && metadata.message_count > 0;
         let was_elsewhere = last.as_ref().is_some_and(|last| last.place != keeper.place.id);
@@ -79,6 +85,18 @@ async fn wait_for(displaced: &Driven, companion: &Session) -> Result<(), Problem
     };
     // One that does not answer for so long has lost its lease in any case.
     tokio::time::timeout(LEASE, gave_way).await.unwrap_or(Ok(()))
+}
+
+/// Waits until processes of this machine have ended: a keeper that died is gone a moment before its agents are.
+async fn wait_for_the_end_of(pids: &[u32]) {
+    let run = |pid: &u32| std::fs::exists(format!("/proc/{pid}")).unwrap_or(false);
+    let ended = async {
+        while pids.iter().any(run) {
+            tokio::time::sleep(ENDING).await;
+        }
+    };
+    // Another process may have a number by now.
+    let _ = tokio::time::timeout(ENDED, ended).await;
 }
 
 /// Has others know that an agent has ended whose session somebody took over.
