@@ -219,8 +219,193 @@ fn a_session_is_seen_approved_and_gone_on_with_through_any_keeper_of_the_store()
     let back = one.said(&id);
     assert!(back.starts_with(&said) && back.len() >= said.len() + 2, "{said:?} {back:?}");
     assert_eq!(back.iter().collect::<HashSet<_>>().len(), back.len());
-    until("and is seen there", || {
-        let stored = other.said(&format!("stored:{id}"));
-        (stored == back).then_some(())
+    until("and is seen there", || (other.said(&id) == back).then_some(()));
+}
+
+/// A program that is the agent of machines without Claude Code, and notes when it runs twice at once for one session.
+fn agent(folder: &Path) -> PathBuf {
+    let (path, program, folder) =
+        (folder.join("agent"), env!("CARGO_BIN_EXE_rethread"), folder.to_str().unwrap());
+    let script = format!(
+        r#"#!/bin/sh
+for word in "$@"; do
+  case "$before" in --session-id|--resume) id="$word";; esac
+  case "$word" in --session-id=*|--resume=*) id="${{word#*=}}";; esac
+  before="$word"
+done
+if [ -n "$id" ]; then
+  exec 9>>"{folder}/driving-$id"
+  flock -n 9 || echo "$id" >> "{folder}/driven-twice"
+fi
+exec "{program}" __demo_agent "$@"
+"#
+    );
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// Somebody who looks at everything a keeper shows, for as long as it is there and when it is there again.
+#[derive(Default)]
+struct Watcher {
+    /// What is known to have been said, by session.
+    said: BTreeMap<String, Vec<String>>,
+    /// How often each message was told as final since the last look at the whole, by keeper's life.
+    told: HashMap<(String, String, String), usize>,
+    epoch: String,
+    after: Option<String>,
+}
+
+impl Watcher {
+    /// Hears what is new; reads everything where that is not told any more.
+    fn look(&mut self, machine: &Machine) {
+        let after = self.after.clone().map(|after| format!("&after={after}")).unwrap_or_default();
+        let Ok(page) = machine.get(&format!("/events?topics=all&wait=1{after}")) else {
+            std::thread::sleep(Duration::from_millis(50));
+            return;
+        };
+        let is_first = self.after.is_none();
+        self.after = page["after"].as_str().map(str::to_owned);
+        if is_first || page["resync"] == true {
+            self.epoch = self.after.as_deref().unwrap_or_default().split(':').next().unwrap_or_default().to_owned();
+            return self.read_all(machine);
+        }
+        for event in page["items"].as_array().unwrap() {
+            let (kind, data) = (event["type"].as_str().unwrap(), &event["data"]);
+            let session = event["topic"].as_str().unwrap_or_default().trim_start_matches("session:").to_owned();
+            let uuid = data["uuid"].as_str().unwrap_or_default().to_owned();
+            match kind {
+                "message.upsert" => {
+                    let said = self.said.entry(session.clone()).or_default();
+                    if !said.contains(&uuid) {
+                        said.push(uuid.clone());
+                    }
+                    if data["provisional"] == false {
+                        *self.told.entry((self.epoch.clone(), session, uuid)).or_default() += 1;
+                    }
+                }
+                "message.dropped" => self.said.entry(session).or_default().retain(|known| *known != uuid),
+                _ => {}
+            }
+        }
+    }
+
+    fn read_all(&mut self, machine: &Machine) {
+        let Ok(listed) = machine.get("/sessions?limit=500") else {
+            self.after = None;
+            return;
+        };
+        self.said.clear();
+        for card in listed["items"].as_array().unwrap() {
+            let id = card["session_id"].as_str().unwrap();
+            self.said.insert(id.to_owned(), machine.said(id));
+        }
+    }
+}
+
+#[test]
+fn keepers_that_die_at_any_moment_lose_nothing_double_nothing_and_never_drive_a_session_twice() {
+    let Some(postgres) = Postgres::shared() else { return cannot("PostgreSQL is not installed") };
+    let seed = std::env::var("RETHREAD_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed: u64 = seed.unwrap_or_else(|| fastrand::u64(..));
+    eprintln!("RETHREAD_SEED={seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (folder, store) = (tempfile::tempdir().unwrap(), postgres.fresh());
+    let folder = folder.path().canonicalize().unwrap();
+    let agent = agent(&folder);
+    let machine = |name: &str| {
+        let home = folder.join(name);
+        fs::create_dir_all(&home).unwrap();
+        Arc::new(Machine::new(&home, home.join("claude"), agent.clone(), &store))
+    };
+    let machines = [machine("one"), machine("other")];
+    machines.iter().for_each(|machine| machine.start());
+    let is_over = Arc::new(AtomicBool::new(false));
+    let watchers = machines.clone().map(|machine| {
+        let is_over = Arc::clone(&is_over);
+        std::thread::spawn(move || {
+            let mut watcher = Watcher::default();
+            while !is_over.load(Ordering::Acquire) {
+                watcher.look(&machine);
+            }
+            // Whatever was told last is heard.
+            for _ in 0..3 {
+                watcher.look(&machine);
+            }
+            watcher
+        })
     });
+    let sessions: Vec<String> = (0..20)
+        .map(|number| {
+            let project = folder.join(format!("project-{number}"));
+            fs::create_dir_all(&project).unwrap();
+            machines[number % 2].begin(&project, "Begin.")
+        })
+        .collect();
+    // Somebody answers whatever is asked, through whichever keeper.
+    let mut killed = 0;
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(45) {
+        let machine = random.choice(&machines).unwrap();
+        match random.u8(..100) {
+            0..3 if killed < 6 => {
+                killed += 1;
+                machine.kill();
+                std::thread::sleep(Duration::from_millis(random.u64(..1500)));
+                machine.start();
+            }
+            0..20 => {
+                // Refused where it is driven elsewhere, or busy.
+                drop(machine.send(random.choice(&sessions).unwrap(), "Go on."));
+            }
+            _ => {
+                let Ok(page) = machine.get("/attention?state=pending") else { continue };
+                let pending: Vec<Attention> = serde_json::from_value(page["items"].clone()).unwrap();
+                if let Some(attention) = random.choice(&pending) {
+                    drop(machine.decide(attention, if random.bool() { "allow" } else { "deny" }));
+                } else {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            }
+        }
+    }
+    assert!(killed > 0, "nobody was killed");
+    // Whatever still waits is answered, until nothing is going on any more.
+    until("everything comes to an end", || {
+        for machine in &machines {
+            for attention in machine.requests().iter().filter(|it| it.state == AttentionState::Pending) {
+                drop(machine.decide(attention, "deny"));
+            }
+        }
+        let is_quiet = |machine: &Arc<Machine>| {
+            let listed = machine.get("/sessions?limit=500").unwrap();
+            let items = listed["items"].as_array().unwrap();
+            let busy = |it: &Value| matches!(it["state"].as_str(), Some("running" | "waiting" | "elsewhere"));
+            items.len() == sessions.len() && !items.iter().any(busy)
+        };
+        machines.iter().all(is_quiet).then_some(())
+    });
+    for session in &sessions {
+        let said = until("both keepers show the same", || {
+            let said = machines.each_ref().map(|machine| machine.said(session));
+            (said[0] == said[1]).then(|| said[0].clone())
+        });
+        assert_eq!(said.iter().collect::<HashSet<_>>().len(), said.len(), "{session}: {said:?}");
+        assert!(said.len() >= 2, "{session}: {said:?}");
+    }
+    std::thread::sleep(Duration::from_secs(4));
+    is_over.store(true, Ordering::Release);
+    for (watcher, machine) in watchers.into_iter().zip(&machines) {
+        let watcher = watcher.join().unwrap();
+        for session in &sessions {
+            let mut known = watcher.said.get(session).cloned().unwrap_or_default();
+            let mut said = machine.said(session);
+            (known.sort(), said.sort()).1;
+            assert_eq!(known, said, "{} knows of {session} what it shows", machine.home.display());
+        }
+        let doubled: Vec<_> = watcher.told.iter().filter(|(_, times)| **times > 1).collect();
+        assert!(doubled.is_empty(), "{} told twice: {doubled:?}", machine.home.display());
+    }
+    let twice = fs::read_to_string(folder.join("driven-twice")).unwrap_or_default();
+    assert_eq!(twice, "", "these were driven twice at once");
 }

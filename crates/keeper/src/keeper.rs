@@ -205,6 +205,7 @@ impl Keeper {
         let listing = self.store().list(&filter).await?;
         let cards = listing.sessions.iter().filter_map(|metadata| self.stored_card(metadata));
         let all = cards.map(Known::stored).collect();
+        listing.sessions.iter().for_each(|metadata| self.note_twin(metadata));
         let news = self.catalogue_mut().replace(Home::Stored, all);
         self.tell(news);
         Ok(())

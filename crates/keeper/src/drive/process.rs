@@ -141,6 +141,9 @@ impl Driver {
         };
         let displaced = process.displaced.take();
         self.catch_up(keeper, companion, displaced.as_ref()).await?;
+        // Said before anything is added, so that others know whose it is.
+        let driven = Driven::here(keeper, &self.session, self.doing(keeper));
+        lease.session().update(move |metadata| driven.note(metadata)).await?;
         let share = Share::begin(keeper, self, lease.session().clone());
         self.state().share = Some(share);
         Ok(())

@@ -66,6 +66,19 @@ impl Driven {
         serde_json::from_value(metadata.extra.get(DRIVEN)?.clone()).ok()
     }
 
+    /// Reads what a note in a session's log says.
+    pub(crate) fn noted(note: &rethread_store::Entry) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Set {
+            set: Said,
+        }
+        #[derive(Deserialize)]
+        struct Said {
+            driven: Driven,
+        }
+        note.read::<Set>().ok().map(|note| note.set.driven)
+    }
+
     /// Returns whether something is going on.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self.state, SessionState::Running | SessionState::Waiting)

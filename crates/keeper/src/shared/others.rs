@@ -53,6 +53,8 @@ struct Seen {
     change: String,
     /// How far its log was read; unknown until somebody wants to know what is said in it.
     next: Option<Position>,
+    /// Where the transcript is that the log followed when it was read so far.
+    place: Option<String>,
     driven: Option<Driven>,
 }
 
@@ -129,7 +131,7 @@ impl Keeper {
                 // What was there when this keeper began is listed already.
                 let next = (!is_first).then_some(0);
                 let change = if is_first { listed.change } else { String::new() };
-                let seen = Seen { change, next, driven: None };
+                let seen = Seen { change, next, ..Seen::default() };
                 self.others.all().insert(id.clone(), Arc::new(AsyncMutex::new(seen)));
                 changed.push((!is_first).then_some(id));
                 continue;
@@ -155,12 +157,19 @@ impl Keeper {
     /// Looks at the stored sessions that somebody wants to hear of, so that nothing is missed that is said in them.
     pub(crate) async fn look_at_topics(self: &Arc<Self>, topics: impl Iterator<Item = &str>) {
         for id in topics.filter_map(|topic| topic.strip_prefix("session:")) {
-            let is_stored = self.catalogue().find(None, id).is_some_and(|it| it.card.home == Home::Stored);
-            if let Some(session) = id.parse().ok().filter(|_| is_stored)
-                && let Err(error) = self.look_at_one(&session).await
-            {
-                tracing::warn!(%error, id, "a session of the store cannot be looked at");
-            }
+            self.listen_to(id).await;
+        }
+    }
+
+    /// Looks at a session, if it is in the store and others may write to it.
+    pub(crate) async fn listen_to(self: &Arc<Self>, id: &str) {
+        let Ok(session) = id.parse::<SessionId>() else { return };
+        let is_stored = || self.catalogue().find(None, id).is_some_and(|it| it.card.home == Home::Stored);
+        if self.others.all().contains_key(&session)
+            && (self.shares() || is_stored())
+            && let Err(error) = self.look_at_one(&session).await
+        {
+            tracing::warn!(%error, id, "a session of the store cannot be looked at");
         }
     }
 
@@ -187,35 +196,41 @@ impl Keeper {
             }
             Err(error) => return Err(Error::Store(error)),
         };
-        let is_native = self.catalogue().find(Some(Home::Native), session.as_str()).is_some();
-        if is_native {
-            // Its own file says what is said in it.
-            seen.next = None;
-        } else {
-            self.tell_entries(session, &mut seen, &metadata).await?;
-        }
+        self.tell_entries(session, &mut seen, &metadata).await?;
         self.hear_of(&mut seen, &metadata).await?;
         self.put_stored(&metadata);
         seen.change = change.unwrap_or_default();
         Ok(())
     }
 
-    /// Tells what was said since the last look.
+    /// Tells what was said since the last look, but for what a transcript here says itself.
     async fn tell_entries(&self, session: &SessionId, seen: &mut Seen, metadata: &Metadata) -> Result<()> {
         let log = LogKey::new(session.clone(), LogName::Messages);
         let is_shown = self.admits(metadata.cwd.as_deref().map(Path::new));
+        let is_native = self.catalogue().find(Some(Home::Native), session.as_str()).is_some();
         loop {
             let (backend, log, from) = (Arc::clone(self.store().backend()), log.clone(), seen.next);
             let from = from.filter(|_| is_shown).map_or(From::Last, From::Position);
             let chunk = blocking(async move { backend.read(&log, from, CHUNK).await }).await?;
             let before = seen.next.replace(chunk.next);
-            if from == From::Last || before == Some(chunk.next) {
+            if from == From::Last {
+                seen.place = Driven::of(metadata).map(|driven| driven.place);
+                return Ok(());
+            }
+            if before == Some(chunk.next) {
                 return Ok(());
             }
             let subject = Subject::new(session.as_str(), KIND);
             let mut drafts = Drafts::new(subject.topic(), KIND);
-            for line in chunk.lines.iter().filter(|line| line.stamp().kind == Kind::Entry) {
+            for line in &chunk.lines {
                 let (entry, position) = (line.entry(), line.stamp().position);
+                if line.stamp().kind == Kind::Note {
+                    seen.place = Driven::noted(&entry).map(|driven| driven.place).or(seen.place.take());
+                    continue;
+                }
+                if is_native && seen.place.as_ref() == Some(&self.place.id) {
+                    continue;
+                }
                 let item = MessageItem::of_stored(entry.as_bytes(), entry.id().as_str(), position);
                 item.into_iter().for_each(|item| drafts.add(item.small()));
             }
@@ -296,13 +311,21 @@ impl Keeper {
         if is_hidden || metadata.trashed_at.is_some() || !self.admits(metadata.cwd.as_deref().map(Path::new)) {
             return None;
         }
-        // A copy that this place itself made stands beside its original, and says nothing more.
-        let is_copy = Driven::of(metadata).is_some_and(|driven| driven.place == self.place.id)
-            && self.catalogue().find(Some(Home::Native), metadata.session_id.as_str()).is_some();
-        (!is_copy).then(|| SessionCard { state: self.others.state(metadata), ..SessionCard::from(metadata) })
+        Some(SessionCard { state: self.others.state(metadata), ..SessionCard::from(metadata) })
+    }
+
+    /// Notes which copy of a session counts that is in both homes: the one of whoever drove it last.
+    pub(crate) fn note_twin(&self, metadata: &Metadata) {
+        let home = Driven::of(metadata).map(|driven| match driven.place == self.place.id {
+            true => Home::Native,
+            false => Home::Stored,
+        });
+        let news = self.catalogue_mut().set_twin(metadata.session_id.as_str(), home);
+        self.tell(news);
     }
 
     fn put_stored(&self, metadata: &Metadata) {
+        self.note_twin(metadata);
         match self.stored_card(metadata) {
             Some(card) => {
                 let news = self.catalogue_mut().put(Known::stored(card));
