@@ -197,7 +197,7 @@ impl Catalogue {
         let card = Arc::clone(&known.card);
         self.order.insert(known.rank(), Arc::clone(&card));
         self.sessions.insert(key.clone(), known);
-        self.counts(&key).then(|| match before {
+        self.counts(&key).then_some(match before {
             Some(_) => News::Updated(card),
             None => News::Created(card),
         })

@@ -143,7 +143,8 @@ impl Keeper {
                 changed.push(Some(id));
             }
         }
-        let gone: Vec<SessionId> = self.others.all().keys().filter(|id| !there.contains(id)).cloned().collect();
+        let gone: Vec<SessionId> =
+            self.others.all().keys().filter(|id| !there.contains(id)).cloned().collect();
         self.look_at_stored(changed.into_iter().flatten().chain(gone)).await
     }
 
@@ -262,7 +263,11 @@ impl Keeper {
         };
         {
             let mut orphans = self.others.orphans.lock().unwrap_or_else(PoisonError::into_inner);
-            if is_orphan { orphans.insert(session.clone()) } else { orphans.remove(session) };
+            if is_orphan {
+                orphans.insert(session.clone())
+            } else {
+                orphans.remove(session)
+            };
         }
         if is_orphan {
             for attention in now.iter_mut().filter(|it| it.state == AttentionState::Pending) {
@@ -308,7 +313,8 @@ impl Keeper {
     /// Returns a stored session as lists show it; `None` if they do not.
     pub(crate) fn stored_card(&self, metadata: &Metadata) -> Option<SessionCard> {
         let is_hidden = is_companion(metadata) || metadata.child || metadata.is_checkpoint;
-        if is_hidden || metadata.trashed_at.is_some() || !self.admits(metadata.cwd.as_deref().map(Path::new)) {
+        if is_hidden || metadata.trashed_at.is_some() || !self.admits(metadata.cwd.as_deref().map(Path::new))
+        {
             return None;
         }
         Some(SessionCard { state: self.others.state(metadata), ..SessionCard::from(metadata) })
