@@ -104,8 +104,8 @@ pub(crate) async fn give_way(keeper: &Keeper, companion: Session) {
     let own = keeper.hub.epoch().to_owned();
     let note = move |metadata: &mut Metadata| {
         if let Some(driven) = Driven::of(metadata).filter(|driven| driven.keeper == own) {
-            Driven { gave_way: true, state: SessionState::Idle, attention: Vec::new(), ..driven }
-                .note(metadata);
+            let (state, attention) = (SessionState::Idle, Vec::new());
+            Driven { gave_way: true, holds: false, state, attention, ..driven }.note(metadata);
         }
     };
     let noted = blocking(async move { companion.update(note).await }).await;
@@ -133,7 +133,7 @@ impl Keeper {
         let store = self.store().clone();
         let listed = blocking(async move { store.list(&Filter::everything()).await }).await;
         for metadata in listed.map(|listing| listing.sessions).unwrap_or_default() {
-            let last = Driven::of(&metadata).filter(|last| last.place == self.place.id && last.is_busy());
+            let last = Driven::of(&metadata).filter(|last| last.place == self.place.id && last.holds);
             if last.is_none_or(|last| last.keeper == self.hub.epoch()) {
                 continue;
             }
@@ -148,7 +148,7 @@ impl Keeper {
         let native =
             self.catalogue().find(Some(Home::Native), session).and_then(|known| known.native.clone());
         let stored = self.store().open(&session.parse().map_err(Error::from)?).await?;
-        let driven = Driven::here(self, session, SessionState::Idle);
+        let driven = Driven { holds: false, ..Driven::here(self, session, SessionState::Idle) };
         let work = async move {
             // Whoever drives it now, or did since, has its own copy.
             let lease = match stored.lease("rethread keeper", LEASE, Claim::IfFree).await {
