@@ -114,6 +114,8 @@ pub(crate) enum Undecided {
     Changed(Box<Attention>),
     /// It is over already.
     Over(Box<Attention>),
+    /// Another keeper has to carry it out, and has not said that it did.
+    Unheard,
     Failed(Error),
 }
 
@@ -231,6 +233,22 @@ impl Attentions {
             let _ = decide.send(verdict);
         }
         Ok(decided)
+    }
+
+    /// Takes over a request that another keeper died with; nothing if it is known. It can be asked again under its name.
+    pub(crate) fn adopt(&self, attention: Attention) -> Option<Attention> {
+        let mut state = self.state();
+        let id = attention.shown.id.clone();
+        if state.all.contains_key(&id) {
+            return None;
+        }
+        let lost = Attention { state: AttentionState::Lost, decided_at: Some(Timestamp::now()), ..attention };
+        if let Err(error) = self.write(&mut state, &lost) {
+            tracing::error!(%error, "a lost request cannot be written down");
+        }
+        state.order.push(id.clone());
+        state.all.insert(id, lost.clone());
+        Some(lost)
     }
 
     /// Notes that a request needs no answer any more; nothing if it was decided.

@@ -13,9 +13,10 @@ use super::driver::Driver;
 use crate::capture::{Captures, blocking};
 use crate::keeper::Keeper;
 use crate::problem::Problem;
+use crate::shared::{Driven, Share, give_way};
 
 /// How long a lease holds unless it is renewed.
-const LEASE: Duration = Duration::from_secs(60);
+pub(crate) const LEASE: Duration = Duration::from_secs(60);
 /// How often it is looked whether an agent has ended, and how long that is waited for: an agent has so long to end by
 /// itself, and then it is made to.
 const ENDING: Duration = Duration::from_millis(25);
@@ -28,6 +29,8 @@ const STOPPING: Duration = Duration::from_secs(3);
 pub(super) struct Process {
     companion: Option<Session>,
     lease: Option<Arc<Lease>>,
+    /// Who drove the session, alive, when it was taken over.
+    displaced: Option<Driven>,
 }
 
 /// Whether a session may be driven again after its agent was ended.
@@ -53,6 +56,10 @@ impl Driver {
         }
         let agent = keeper.settings.agent.clone().ok_or_else(|| keeper.nothing_to_drive_with())?;
         self.hold(keeper, &mut process, Claim::IfFree).await?;
+        if let Err(problem) = self.begin_to_share(keeper, &mut process).await {
+            self.let_go(&mut process).await;
+            return Err(problem);
+        }
         let transcript = keeper.transcript_of(&self.session);
         let from =
             transcript.as_ref().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |file| file.len());
@@ -111,6 +118,10 @@ impl Driver {
         });
         let companion = companion.await?;
         if process.lease.is_none() || claim == Claim::TakeOver {
+            if claim == Claim::TakeOver && keeper.shares() && companion.driver().await?.is_some() {
+                let driven = Driven::of(&companion.metadata().await?);
+                process.displaced = driven.filter(|driven| driven.keeper != keeper.hub.epoch());
+            }
             let own = companion.clone();
             let lease = blocking(async move { own.lease("rethread keeper", LEASE, claim).await }).await?;
             process.lease = Some(Arc::new(lease));
@@ -119,7 +130,27 @@ impl Driver {
         Ok(())
     }
 
+    /// Takes over what was said elsewhere, and begins to tell others what is said here.
+    async fn begin_to_share(
+        self: &Arc<Self>,
+        keeper: &Arc<Keeper>,
+        process: &mut Process,
+    ) -> Result<(), Problem> {
+        let (Some(companion), Some(lease), true) = (&process.companion, &process.lease, keeper.shares()) else {
+            return Ok(());
+        };
+        let displaced = process.displaced.take();
+        self.catch_up(keeper, companion, displaced.as_ref()).await?;
+        let share = Share::begin(keeper, self, lease.session().clone());
+        self.state().share = Some(share);
+        Ok(())
+    }
+
     pub(super) async fn let_go(&self, process: &mut Process) {
+        let share = self.state().share.take();
+        if let Some(share) = share {
+            share.finish().await;
+        }
         if let Some(lease) = process.lease.take().and_then(Arc::into_inner) {
             // One that cannot be given back lapses.
             let _ = blocking(async move { lease.release().await }).await;
@@ -133,16 +164,23 @@ impl Driver {
     }
 
     /// Keeps the lease alive; ends the agent if somebody took over.
-    pub(super) async fn renew(self: &Arc<Self>, keeper: &Arc<Keeper>) {
+    pub(crate) async fn renew(self: &Arc<Self>, keeper: &Arc<Keeper>) {
         let lease = self.process.lock().await.lease.clone();
         let Some(lease) = lease else { return };
         let renewed = blocking(async move { lease.renew().await }).await;
         if let Err(error @ rethread_store::Error::Fenced { .. }) = renewed {
             tracing::warn!(%error, "somebody took over");
-            self.process.lock().await.lease = None;
+            let companion = {
+                let mut process = self.process.lock().await;
+                process.lease = None;
+                process.companion.clone()
+            };
             let data = json!({ "session_id": &*self.session, "taken_over": error.to_string() });
             keeper.hub.publish(&self.session, "session.state", data);
             self.end(keeper, Ending::ForNow).await;
+            if let Some(companion) = companion.filter(|_| keeper.shares()) {
+                give_way(keeper, companion).await;
+            }
         }
     }
 

@@ -98,6 +98,12 @@ pub(crate) async fn read_page(
     known: Known,
     query: MessagesQuery,
 ) -> Result<MessagePage, Problem> {
+    if known.card.home == Home::Stored
+        && let Ok(session) = known.card.session_id.parse()
+    {
+        // What was added until now is told before this page, and what comes then after it.
+        keeper.look_at_one(&session).await.map_err(|error| Problem::failed(&error))?;
+    }
     // Taken before anything is read: what happens meanwhile is told again, and is the same by its id.
     let (epoch, seq) = (keeper.hub.epoch().to_owned(), keeper.hub.seq());
     let (id, is_native) = (known.card.session_id.clone(), known.card.home == Home::Native);
