@@ -16,7 +16,9 @@ pub enum Error {
     Transcripts(#[from] rethread_transcripts::Error),
 
     /// Both homes went on by themselves: neither conversation is the beginning of the other.
-    #[error("session {session} went on by itself here and in the store: they have {common} entries in common")]
+    #[error(
+        "session {session} went on by itself here and in the store: they have {common} entries in common"
+    )]
     Apart {
         /// The session.
         session: String,

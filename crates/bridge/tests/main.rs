@@ -88,8 +88,7 @@ fn a_shadow_comes_to_the_same_as_a_copy_of_the_whole_wherever_it_looks_on_the_wa
         let home = Home::new();
         home.says(0, None);
         let store = store();
-        let stored =
-            block_on(store.create(NewSession::at(home.cwd()).id(ID.parse().unwrap()))).unwrap();
+        let stored = block_on(store.create(NewSession::at(home.cwd()).id(ID.parse().unwrap()))).unwrap();
         let mut shadow = block_on(Shadow::begin(&home.session(), stored.clone())).unwrap();
         for number in 1..40 {
             let after = match random.u8(..) {

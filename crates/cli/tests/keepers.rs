@@ -123,7 +123,9 @@ impl Machine {
 
     /// The conversation, by the ids of its messages.
     fn said(&self, session: &str) -> Vec<String> {
-        let Ok(page) = self.get(&format!("/sessions/{session}/messages?limit=500")) else { return Vec::new() };
+        let Ok(page) = self.get(&format!("/sessions/{session}/messages?limit=500")) else {
+            return Vec::new();
+        };
         let items = page["items"].as_array().unwrap().iter();
         items.map(|item| item["uuid"].as_str().unwrap_or_default().to_owned()).collect()
     }
@@ -213,8 +215,14 @@ fn a_session_is_seen_approved_and_gone_on_with_through_any_keeper_of_the_store()
 
     // And back, where the transcript is behind by now.
     one.start();
-    other.ask(async |client| client.post::<Value>(&format!("/sessions/{id}/lease"), &json!({ "action": "release" })).await).unwrap();
-    until("it goes on where it was begun", || one.send(&id, &Prompt::new("Back.").says("I am back.").to_string()).ok());
+    other
+        .ask(async |client| {
+            client.post::<Value>(&format!("/sessions/{id}/lease"), &json!({ "action": "release" })).await
+        })
+        .unwrap();
+    until("it goes on where it was begun", || {
+        one.send(&id, &Prompt::new("Back.").says("I am back.").to_string()).ok()
+    });
     until("the turn ends here", || (one.state(&id)? == "idle").then_some(()));
     let back = one.said(&id);
     assert!(back.starts_with(&said) && back.len() >= said.len() + 2, "{said:?} {back:?}");

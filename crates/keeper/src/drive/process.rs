@@ -136,7 +136,8 @@ impl Driver {
         keeper: &Arc<Keeper>,
         process: &mut Process,
     ) -> Result<(), Problem> {
-        let (Some(companion), Some(lease), true) = (&process.companion, &process.lease, keeper.shares()) else {
+        let (Some(companion), Some(lease), true) = (&process.companion, &process.lease, keeper.shares())
+        else {
             return Ok(());
         };
         let displaced = process.displaced.take();

@@ -40,7 +40,9 @@ pub(crate) async fn list(
     Asked(query): Asked<AttentionQuery>,
 ) -> Json<AttentionPage> {
     let mut items = keeper.attention.list(query.state);
-    items.extend(keeper.others.attention().into_iter().filter(|it| query.state.is_none_or(|state| it.state == state)));
+    items.extend(
+        keeper.others.attention().into_iter().filter(|it| query.state.is_none_or(|state| it.state == state)),
+    );
     items.sort_by_key(|it| std::cmp::Reverse(it.requested_at));
     items.retain(|it| query.session.as_ref().is_none_or(|session| it.shown.session_id == *session));
     // Of sessions that may not be seen, nothing waits here.

@@ -46,9 +46,13 @@ impl Keeper {
         if first.is_some_and(|(_, first)| first.nonce != proposal.nonce) {
             return Err(Undecided::Over(Box::new(attention)));
         }
-        self.door.audit.write("propose-decision", &by, serde_json::json!({
-            "request": attention.shown.id, "session": attention.shown.session_id, "digest": digest,
-        }));
+        self.door.audit.write(
+            "propose-decision",
+            &by,
+            serde_json::json!({
+                "request": attention.shown.id, "session": attention.shown.session_id, "digest": digest,
+            }),
+        );
         let heard = async {
             loop {
                 self.look_at_one(&session).await.map_err(Undecided::Failed)?;

@@ -126,10 +126,9 @@ impl Proposal {
 
     pub(crate) fn verdict(&self) -> Verdict {
         match self.allow {
-            true => Verdict::Allow {
-                updated_input: self.updated_input.clone(),
-                for_session: self.for_session,
-            },
+            true => {
+                Verdict::Allow { updated_input: self.updated_input.clone(), for_session: self.for_session }
+            }
             false => Verdict::Deny { message: self.message.clone() },
         }
     }
@@ -145,7 +144,8 @@ impl Proposal {
     /// Returns all that are there.
     pub(crate) fn all_of(metadata: &Metadata) -> Vec<(String, Self)> {
         let Some(Value::Object(decisions)) = metadata.extra.get(DECISIONS) else { return Vec::new() };
-        let read = |(id, json): (&String, &Value)| Some((id.clone(), serde_json::from_value(json.clone()).ok()?));
+        let read =
+            |(id, json): (&String, &Value)| Some((id.clone(), serde_json::from_value(json.clone()).ok()?));
         decisions.iter().filter_map(read).collect()
     }
 }
@@ -161,10 +161,8 @@ mod tests {
     #[test]
     fn the_first_decision_about_a_request_counts_and_goes_with_it() {
         let mut metadata = metadata();
-        let (allow, deny) = (
-            Verdict::Allow { updated_input: None, for_session: true },
-            Verdict::Deny { message: None },
-        );
+        let (allow, deny) =
+            (Verdict::Allow { updated_input: None, for_session: true }, Verdict::Deny { message: None });
         let first = Proposal::new("d", deny, "ada".into());
         first.propose("r", &mut metadata);
         Proposal::new("d", allow, "mallory".into()).propose("r", &mut metadata);

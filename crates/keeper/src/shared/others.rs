@@ -141,7 +141,8 @@ impl Keeper {
                 changed.push(Some(id));
             }
         }
-        let gone: Vec<SessionId> = self.others.all().keys().filter(|id| !there.contains(id)).cloned().collect();
+        let gone: Vec<SessionId> =
+            self.others.all().keys().filter(|id| !there.contains(id)).cloned().collect();
         self.look_at_stored(changed.into_iter().flatten().chain(gone)).await
     }
 
@@ -247,7 +248,11 @@ impl Keeper {
         };
         {
             let mut orphans = self.others.orphans.lock().unwrap_or_else(PoisonError::into_inner);
-            if is_orphan { orphans.insert(session.clone()) } else { orphans.remove(session) };
+            if is_orphan {
+                orphans.insert(session.clone())
+            } else {
+                orphans.remove(session)
+            };
         }
         if is_orphan {
             for attention in now.iter_mut().filter(|it| it.state == AttentionState::Pending) {
@@ -293,7 +298,8 @@ impl Keeper {
     /// Returns a stored session as lists show it; `None` if they do not.
     pub(crate) fn stored_card(&self, metadata: &Metadata) -> Option<SessionCard> {
         let is_hidden = is_companion(metadata) || metadata.child || metadata.is_checkpoint;
-        if is_hidden || metadata.trashed_at.is_some() || !self.admits(metadata.cwd.as_deref().map(Path::new)) {
+        if is_hidden || metadata.trashed_at.is_some() || !self.admits(metadata.cwd.as_deref().map(Path::new))
+        {
             return None;
         }
         // A copy that this place itself made stands beside its original, and says nothing more.

@@ -60,9 +60,9 @@ impl Driver {
         let outcome = written.map_err(|error| match error {
             Error::Store(error) => Problem::from(error),
             Error::Transcripts(error) => Problem::from(error),
-            error => Problem::new(StatusCode::CONFLICT, "apart")
-                .detail(error.to_string())
-                .hint("fork the session here: the fork has what is here, the store keeps what was said elsewhere"),
+            error => Problem::new(StatusCode::CONFLICT, "apart").detail(error.to_string()).hint(
+                "fork the session here: the fork has what is here, the store keeps what was said elsewhere",
+            ),
         })?;
         silence.until_end_of(outcome.path());
         tracing::info!(session, ?outcome, "a session that was driven elsewhere goes on here");
@@ -104,7 +104,8 @@ pub(crate) async fn give_way(keeper: &Keeper, companion: Session) {
     let own = keeper.hub.epoch().to_owned();
     let note = move |metadata: &mut Metadata| {
         if let Some(driven) = Driven::of(metadata).filter(|driven| driven.keeper == own) {
-            Driven { gave_way: true, state: SessionState::Idle, attention: Vec::new(), ..driven }.note(metadata);
+            Driven { gave_way: true, state: SessionState::Idle, attention: Vec::new(), ..driven }
+                .note(metadata);
         }
     };
     let noted = blocking(async move { companion.update(note).await }).await;
@@ -154,9 +155,8 @@ impl Keeper {
                 Err(rethread_store::Error::Held { .. }) => return Ok(()),
                 lease => lease?,
             };
-            let is_ours = |metadata: &Metadata| {
-                Driven::of(metadata).is_some_and(|last| last.place == driven.place)
-            };
+            let is_ours =
+                |metadata: &Metadata| Driven::of(metadata).is_some_and(|last| last.place == driven.place);
             if is_ours(&stored.metadata().await?) {
                 let note = move |metadata: &mut Metadata| driven.note(metadata);
                 match native {
