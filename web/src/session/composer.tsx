@@ -243,7 +243,8 @@ function Elsewhere({ name, card }: { name: string; card: Card }) {
         <Icon name="elsewhere" />
         <span class="grow">
           <b>{host ? `Driven by the keeper on ${host}` : "Open in a terminal"}</b>
-          {card.driver_pid ? ` (process ${card.driver_pid})` : ""}. What happens there shows here. Watch, fork, or take over.
+          {card.driver_pid ? ` (process ${card.driver_pid})` : ""}. What happens there shows here. Watch, fork, or take
+          over.
         </span>
         <button type="button" onClick={() => void fork(name)}>
           Fork
