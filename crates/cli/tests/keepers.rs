@@ -465,3 +465,42 @@ fn keepers_that_die_at_any_moment_lose_nothing_double_nothing_and_never_drive_a_
     let twice = fs::read_to_string(folder.join("driven-twice")).unwrap_or_default();
     assert_eq!(twice, "", "these were driven twice at once");
 }
+
+#[test]
+fn a_database_that_is_away_takes_nothing_from_what_is_driven_here_and_misses_nothing_of_it() {
+    let Some(postgres) = Postgres::start(&[], &[]) else { return cannot("PostgreSQL is not installed") };
+    let (folder, store) = (tempfile::tempdir().unwrap(), postgres.fresh());
+    let folder = folder.path().canonicalize().unwrap();
+    let agent = agent(&folder);
+    let machine = |name: &str| {
+        let home = folder.join(name);
+        fs::create_dir_all(&home).unwrap();
+        let machine = Machine::new(&home, home.join("claude"), agent.clone(), &store);
+        machine.start();
+        machine
+    };
+    let (one, other) = (machine("one"), machine("other"));
+    let project = folder.join("project");
+    fs::create_dir_all(&project).unwrap();
+    let id = one.begin(&project, "Begin.");
+    until("it is seen there", || (other.state(&id)? == "waiting").then_some(()));
+    postgres.kill();
+    // Whoever is asked here answers here, and the turn goes on to its end.
+    until("the turn ends without the database", || {
+        for attention in one.requests().iter().filter(|it| it.state == AttentionState::Pending) {
+            one.decide(attention, "deny").unwrap();
+        }
+        let listed = one.get("/sessions").unwrap();
+        (listed["items"][0]["state"] == "idle").then_some(())
+    });
+    let said = one.said(&id);
+    assert!(said.len() >= 6, "{said:?}");
+    assert_eq!(
+        other.get("/sessions").unwrap()["items"].as_array().unwrap().len(),
+        1,
+        "what was known is shown"
+    );
+    postgres.restart();
+    until("what was missed is seen there", || (other.said(&id) == said).then_some(()));
+    until("and what it does", || (other.state(&id)? == "elsewhere").then_some(()));
+}
