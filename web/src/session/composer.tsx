@@ -59,8 +59,8 @@ export function Composer({ transcript, card }: { transcript: Transcript; card: C
       />
     );
   }
-  if (card?.state === "elsewhere" && !taken.value.has(transcript.name))
-    return <Elsewhere name={transcript.name} card={card} />;
+  const isElsewhere = card?.state === "elsewhere" || !!card?.driver_host;
+  if (card && isElsewhere && !taken.value.has(transcript.name)) return <Elsewhere name={transcript.name} card={card} />;
   const isBusy = card?.state === "running" || card?.state === "waiting" || transcript.turnSince.value !== undefined;
   const isDamaged = !isBusy && !!card && card.health.status !== "ok";
   const send = () => {
