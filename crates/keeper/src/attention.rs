@@ -272,6 +272,11 @@ impl Attentions {
         all.filter(|it| wanted.is_none_or(|wanted| it.state == wanted)).cloned().collect()
     }
 
+    /// Returns whether a request is one of these.
+    pub(crate) fn knows(&self, id: &str) -> bool {
+        self.state().all.contains_key(id)
+    }
+
     /// Returns whether a session waits for anybody.
     pub(crate) fn is_waiting(&self, session: &str) -> bool {
         let state = self.state();

@@ -119,6 +119,11 @@ impl Catalogue {
         }
     }
 
+    /// Returns whether each home has a copy of the other's.
+    pub(crate) fn is_twin(&self, id: &str) -> bool {
+        self.twins.contains_key(id)
+    }
+
     /// Says which of two copies counts; `None` if they are sessions of their own.
     pub(crate) fn set_twin(&mut self, id: &str, home: Option<Home>) -> Vec<News> {
         if self.twins.get(id).copied() == home {

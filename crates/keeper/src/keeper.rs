@@ -24,7 +24,7 @@ use crate::mirror::Mirror;
 use crate::pending::Pending;
 use crate::roots::Roots;
 use crate::settings::Settings;
-use crate::shared::{Others, Place, Silence, Silences};
+use crate::shared::{Behind, Others, Place, Silence, Silences};
 use crate::sketch::Sketches;
 
 /// A mark on sessions of the store that only hold what the keeper adds to a native one.
@@ -58,6 +58,8 @@ pub(crate) struct Keeper {
     pub(crate) place: Place,
     /// What others do in the store.
     pub(crate) others: Others,
+    /// What others do not know yet.
+    pub(crate) behind: Behind,
     silences: Silences,
     /// Sessions that somebody decided to drive though another program does.
     taken_over: Mutex<HashSet<String>>,
@@ -116,6 +118,7 @@ impl Keeper {
             sketches: Sketches::default(),
             place: Place::of(settings.claude_folder.as_deref()),
             others: Others::default(),
+            behind: Behind::default(),
             silences: Silences::default(),
             taken_over: Mutex::default(),
             begun: Mutex::default(),

@@ -5,6 +5,7 @@
 //! there is nothing to keep beside the sessions, no keeper has to reach another, and a hint that was lost is made up
 //! for by the next look.
 
+mod behind;
 mod deciding;
 mod driven;
 mod others;
@@ -13,6 +14,7 @@ mod share;
 mod silence;
 mod take_over;
 
+pub(crate) use behind::Behind;
 pub(crate) use driven::Driven;
 pub(crate) use others::Others;
 pub(crate) use place::Place;

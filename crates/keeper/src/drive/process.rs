@@ -1,7 +1,7 @@
 //! The agent of a session: at most one, held by a lease, and ended when nobody needs it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use rethread_claude::ClaudeClient;
@@ -15,8 +15,6 @@ use crate::keeper::Keeper;
 use crate::problem::Problem;
 use crate::shared::{Driven, Share, give_way};
 
-/// How long a lease holds unless it is renewed.
-pub(crate) const LEASE: Duration = Duration::from_secs(60);
 /// How often it is looked whether an agent has ended, and how long that is waited for: an agent has so long to end by
 /// itself, and then it is made to.
 const ENDING: Duration = Duration::from_millis(25);
@@ -29,6 +27,8 @@ const STOPPING: Duration = Duration::from_secs(3);
 pub(super) struct Process {
     companion: Option<Session>,
     lease: Option<Arc<Lease>>,
+    /// When the lease was surely held.
+    renewed: Option<Instant>,
     /// Who drove the session, alive, when it was taken over.
     displaced: Option<Driven>,
 }
@@ -57,7 +57,7 @@ impl Driver {
         let agent = keeper.settings.agent.clone().ok_or_else(|| keeper.nothing_to_drive_with())?;
         self.hold(keeper, &mut process, Claim::IfFree).await?;
         if let Err(problem) = self.begin_to_share(keeper, &mut process).await {
-            self.let_go(&mut process).await;
+            self.let_go(keeper, &mut process).await;
             return Err(problem);
         }
         let transcript = keeper.transcript_of(&self.session);
@@ -79,7 +79,7 @@ impl Driver {
         let client = match started {
             Ok(client) => Arc::new(client),
             Err(error) => {
-                self.let_go(&mut process).await;
+                self.let_go(keeper, &mut process).await;
                 let problem = Problem::new(StatusCode::BAD_GATEWAY, "agent-failed").detail(error.to_string());
                 return Err(problem.hint("`rethread doctor` and `claude --version` say more").retryable());
             }
@@ -109,22 +109,35 @@ impl Driver {
         let store = keeper.store().clone();
         let companion = blocking(async move {
             let id: rethread_store::SessionId = begin.session.parse()?;
-            if let Some(session) = store.load(&id).await? {
-                return Ok::<_, rethread_store::Error>(session);
+            match store.load(&id).await {
+                // Somebody threw the copy away; whoever goes on with the session wants it back.
+                Err(rethread_store::Error::Trashed(_)) => return store.restore(&id).await,
+                Ok(None) => {}
+                Ok(Some(session)) => return Ok(session),
+                Err(error) => return Err(error),
             }
             let session = store.create(NewSession::at(&begin.cwd).id(id)).await?;
             session.update(move |metadata| begin.note(metadata)).await?;
             Ok(session)
         });
         let companion = companion.await?;
+        let begun = Instant::now();
+        if let Some(lease) = process.lease.clone().filter(|_| claim == Claim::IfFree) {
+            // Nobody renews it as long as no agent runs: somebody else may have it by now.
+            match blocking(async move { lease.renew().await }).await {
+                Ok(()) => process.renewed = Some(begun),
+                Err(rethread_store::Error::Fenced { .. }) => process.lease = None,
+                Err(error) => return Err(error.into()),
+            }
+        }
         if process.lease.is_none() || claim == Claim::TakeOver {
             if claim == Claim::TakeOver && keeper.shares() && companion.driver().await?.is_some() {
                 let driven = Driven::of(&companion.metadata().await?);
                 process.displaced = driven.filter(|driven| driven.keeper != keeper.hub.epoch());
             }
-            let own = companion.clone();
-            let lease = blocking(async move { own.lease("rethread keeper", LEASE, claim).await }).await?;
-            process.lease = Some(Arc::new(lease));
+            let (own, holds) = (companion.clone(), keeper.settings.lease);
+            let lease = blocking(async move { own.lease("rethread keeper", holds, claim).await }).await?;
+            (process.lease, process.renewed) = (Some(Arc::new(lease)), Some(begun));
         }
         process.companion = Some(companion);
         Ok(())
@@ -150,12 +163,12 @@ impl Driver {
         Ok(())
     }
 
-    pub(super) async fn let_go(&self, process: &mut Process) {
+    pub(super) async fn let_go(&self, keeper: &Keeper, process: &mut Process) {
         let share = self.state().share.take();
         if let Some(share) = share {
-            share.finish().await;
+            keeper.behind.set(&self.session, !share.finish().await);
         }
-        if let Some(lease) = process.lease.take().and_then(Arc::into_inner) {
+        if let Some(lease) = process.lease.take() {
             // One that cannot be given back lapses.
             let _ = blocking(async move { lease.release().await }).await;
         }
@@ -167,24 +180,38 @@ impl Driver {
         self.hold(keeper, &mut process, claim).await
     }
 
-    /// Keeps the lease alive; ends the agent if somebody took over.
+    /// Keeps the lease alive; ends the agent if somebody took over, or can have.
     pub(crate) async fn renew(self: &Arc<Self>, keeper: &Arc<Keeper>) {
-        let lease = self.process.lock().await.lease.clone();
+        let (lease, begun) = (self.process.lock().await.lease.clone(), Instant::now());
         let Some(lease) = lease else { return };
-        let renewed = blocking(async move { lease.renew().await }).await;
-        if let Err(error @ rethread_store::Error::Fenced { .. }) = renewed {
-            tracing::warn!(%error, "somebody took over");
-            let companion = {
-                let mut process = self.process.lock().await;
-                process.lease = None;
-                process.companion.clone()
-            };
-            let data = json!({ "session_id": &*self.session, "taken_over": error.to_string() });
-            keeper.hub.publish(&self.session, "session.state", data);
-            self.end(keeper, Ending::ForNow).await;
-            if let Some(companion) = companion.filter(|_| keeper.shares()) {
-                give_way(keeper, companion).await;
+        let own = Arc::clone(&lease);
+        let renewed =
+            tokio::time::timeout(keeper.settings.lease / 3, blocking(async move { own.renew().await }));
+        let renewed = renewed.await;
+        let mut process = self.process.lock().await;
+        if !process.lease.as_ref().is_some_and(|now| Arc::ptr_eq(now, &lease)) {
+            return;
+        }
+        // An agent needs some time to end, before others may take the lease for lapsed.
+        let is_late = || process.renewed.is_none_or(|at| at.elapsed() >= keeper.settings.lease / 3 * 2);
+        let why = match renewed {
+            Ok(Ok(())) => {
+                process.renewed = process.renewed.max(Some(begun));
+                return;
             }
+            Ok(Err(error @ rethread_store::Error::Fenced { .. })) => error.to_string(),
+            _ if !keeper.shares() || !is_late() => return,
+            _ => "the store does not answer, and somebody else may drive the session soon".to_owned(),
+        };
+        tracing::warn!(session = &*self.session, why, "the session is not driven here any more");
+        process.lease = None;
+        let companion = process.companion.clone();
+        drop(process);
+        let data = json!({ "session_id": &*self.session, "taken_over": why });
+        keeper.hub.publish(&self.session, "session.state", data);
+        self.end(keeper, Ending::ForNow).await;
+        if let Some(companion) = companion.filter(|_| keeper.shares()) {
+            give_way(keeper, companion).await;
         }
     }
 
@@ -219,7 +246,7 @@ impl Driver {
     async fn close(self: &Arc<Self>, keeper: &Arc<Keeper>, client: Option<Arc<ClaudeClient>>) {
         let Some(client) = client else {
             let mut process = self.process.lock().await;
-            self.let_go(&mut process).await;
+            self.let_go(keeper, &mut process).await;
             return;
         };
         if self.message().is_some() {

@@ -31,6 +31,8 @@ use crate::topic::Subject;
 const EVERY: Duration = Duration::from_secs(3);
 /// How long more hints are waited for.
 const SOON: Duration = Duration::from_millis(10);
+/// How long whoever wants to read a session that is here waits for the store to say whether others went on with it.
+const PATIENCE: Duration = Duration::from_secs(2);
 const CHUNK: usize = 1 << 20;
 const KIND: &str = "message.upsert";
 
@@ -147,10 +149,12 @@ impl Keeper {
     }
 
     async fn look_at_stored(self: &Arc<Self>, sessions: impl IntoIterator<Item = SessionId>) -> Result<()> {
+        let mut looked = Ok(());
         for session in sessions {
-            self.look_at_one(&session).await?;
+            // One that cannot be read hides no other.
+            looked = self.look_at_one(&session).await.and(looked);
         }
-        Ok(())
+        looked
     }
 
     /// Looks at the stored sessions that somebody wants to hear of, so that nothing is missed that is said in them.
@@ -163,12 +167,16 @@ impl Keeper {
     /// Looks at a session, if it is in the store and others may write to it.
     pub(crate) async fn listen_to(self: &Arc<Self>, id: &str) {
         let Ok(session) = id.parse::<SessionId>() else { return };
-        let is_stored = || self.catalogue().find(None, id).is_some_and(|it| it.card.home == Home::Stored);
-        if self.others.all().contains_key(&session)
-            && (self.shares() || is_stored())
-            && let Err(error) = self.look_at_one(&session).await
-        {
-            tracing::warn!(%error, id, "a session of the store cannot be looked at");
+        let is_stored = self.catalogue().find(None, id).is_none_or(|it| it.card.home == Home::Stored);
+        if !self.others.all().contains_key(&session) || !(self.shares() || is_stored) {
+            return;
+        }
+        // What is here can be read while the store is away.
+        let patience = if is_stored { Duration::MAX } else { PATIENCE };
+        match tokio::time::timeout(patience, self.look_at_one(&session)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, id, "a session of the store cannot be looked at"),
+            Err(_) => tracing::warn!(id, "the store does not answer"),
         }
     }
 
@@ -190,6 +198,7 @@ impl Keeper {
             Ok(looked) => looked,
             Err(rethread_store::Error::SessionNotFound(_) | rethread_store::Error::Gone(_)) => {
                 self.others.all().remove(session);
+                self.tell_attention(session, Vec::new());
                 self.forget_one(session);
                 return Ok(());
             }
@@ -249,12 +258,13 @@ impl Keeper {
             driver.heard();
         }
         let mut now = match &driven {
-            Some(driven) if !is_ours && self.admits(metadata.cwd.as_deref().map(Path::new)) => {
-                driven.attention.clone()
-            }
+            Some(driven) if !is_ours && self.is_shown(metadata) => driven.attention.clone(),
             _ => Vec::new(),
         };
-        let is_held = driven.as_ref().is_some_and(|driven| driven.holds) && !is_ours;
+        // What is in the journal here is told from there.
+        now.retain(|it| !self.attention.knows(&it.shown.id));
+        let is_held =
+            driven.as_ref().is_some_and(|driven| driven.holds) && !is_ours && self.is_shown(metadata);
         let is_orphan = is_held && {
             let (store, id) = (self.store().clone(), session.clone());
             blocking(async move { store.open(&id).await?.driver().await }).await?.is_none()
@@ -298,7 +308,9 @@ impl Keeper {
             }
         }
         // What is not spoken of any more is over, whatever became of it.
-        for attention in before.into_values().filter(|it| it.state == AttentionState::Pending) {
+        let is_over =
+            |it: &Attention| it.state == AttentionState::Pending && !self.attention.knows(&it.shown.id);
+        for attention in before.into_values().filter(is_over) {
             let over = Attention {
                 state: AttentionState::Withdrawn,
                 decided_at: Some(Timestamp::now()),
@@ -308,11 +320,14 @@ impl Keeper {
         }
     }
 
+    /// Returns whether a session of the store may be seen, and is not in the trash.
+    fn is_shown(&self, metadata: &Metadata) -> bool {
+        metadata.trashed_at.is_none() && self.admits(metadata.cwd.as_deref().map(Path::new))
+    }
+
     /// Returns a stored session as lists show it; `None` if they do not.
     pub(crate) fn stored_card(&self, metadata: &Metadata) -> Option<SessionCard> {
-        let is_hidden = is_companion(metadata) || metadata.child || metadata.is_checkpoint;
-        if is_hidden || metadata.trashed_at.is_some() || !self.admits(metadata.cwd.as_deref().map(Path::new))
-        {
+        if is_companion(metadata) || metadata.child || metadata.is_checkpoint || !self.is_shown(metadata) {
             return None;
         }
         let state = self.others.state(metadata);

@@ -25,14 +25,15 @@ const WAITING: Duration = Duration::from_secs(1);
 const RENEWAL: Duration = Duration::from_secs(1);
 /// How often it is looked for what was missed otherwise.
 const QUIET: Duration = Duration::from_secs(10);
-/// How long the last words may take. What did not get through is made up for when the session is driven again.
+/// How long the last words may take. What did not get through is made up for later.
 const LAST_WORDS: Duration = Duration::from_secs(15);
 
 /// Keeps a stored session up to date with one that is driven here, as long as the lease is held.
 #[derive(Debug)]
 pub(crate) struct Share {
     wake: Arc<Wake>,
-    task: JoinHandle<()>,
+    /// Returns whether everything was told.
+    task: JoinHandle<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -71,12 +72,16 @@ impl Share {
         self.wake.notify.notify_one();
     }
 
-    /// Tells what is left, and ends.
-    pub(crate) async fn finish(mut self) {
+    /// Tells what is left, and ends. Returns whether it got through.
+    pub(crate) async fn finish(mut self) -> bool {
         self.wake.ending.store(true, Ordering::Release);
         self.wake.notify.notify_one();
-        if tokio::time::timeout(LAST_WORDS, &mut self.task).await.is_err() {
-            self.task.abort();
+        match tokio::time::timeout(LAST_WORDS, &mut self.task).await {
+            Ok(told) => told.unwrap_or(false),
+            Err(_) => {
+                self.task.abort();
+                false
+            }
         }
     }
 }
@@ -94,26 +99,31 @@ struct Sharing {
 }
 
 impl Sharing {
-    async fn run(mut self, wake: Arc<Wake>) {
+    /// Returns whether everything was told at its end.
+    async fn run(mut self, wake: Arc<Wake>) -> bool {
         let mut others = true;
         loop {
             let is_last = wake.ending.load(Ordering::Acquire);
-            let (Some(keeper), Some(driver)) = (self.keeper.upgrade(), self.driver.upgrade()) else { return };
+            let (Some(keeper), Some(driver)) = (self.keeper.upgrade(), self.driver.upgrade()) else {
+                return false;
+            };
+            let mut is_told = true;
             let waits = match self.round(&keeper, &driver, others, is_last).await {
                 Ok(waits) => waits,
                 Err(Error::Store(rethread_store::Error::Fenced { .. })) => {
                     // Not here: ending the agent waits for the end of this.
                     tokio::spawn(async move { driver.renew(&keeper).await });
-                    return;
+                    return true;
                 }
                 Err(error) => {
                     tracing::warn!(%error, session = self.stored.id().as_str(), "others cannot be told");
+                    is_told = false;
                     true
                 }
             };
             drop((keeper, driver));
             if is_last {
-                return;
+                return is_told;
             }
             let patience = if waits || self.suspects { WAITING } else { QUIET };
             let is_woken = tokio::time::timeout(patience, wake.notify.notified()).await.is_ok();

@@ -11,8 +11,8 @@ use super::driven::Driven;
 use crate::attention::{Attention, AttentionState};
 use crate::capture::blocking;
 use crate::card::{Home, SessionState};
-use crate::drive::{Driver, LEASE};
-use crate::keeper::Keeper;
+use crate::drive::Driver;
+use crate::keeper::{Keeper, over};
 use crate::problem::Problem;
 
 /// How often it is looked whether a former driver has given way.
@@ -31,7 +31,7 @@ impl Driver {
         displaced: Option<&Driven>,
     ) -> Result<(), Problem> {
         if let Some(displaced) = displaced {
-            wait_for(displaced, companion).await?;
+            wait_for(displaced, companion, keeper.settings.lease).await?;
         }
         let metadata = companion.metadata().await?;
         let last = Driven::of(&metadata);
@@ -72,7 +72,7 @@ impl Driver {
 }
 
 /// Waits until a driver that somebody took over from has ended its agent, or can be taken for dead.
-async fn wait_for(displaced: &Driven, companion: &Session) -> Result<(), Problem> {
+async fn wait_for(displaced: &Driven, companion: &Session, at_most: Duration) -> Result<(), Problem> {
     let gave_way = async {
         loop {
             let now = Driven::of(&companion.metadata().await?);
@@ -84,7 +84,7 @@ async fn wait_for(displaced: &Driven, companion: &Session) -> Result<(), Problem
         }
     };
     // One that does not answer for so long has lost its lease in any case.
-    tokio::time::timeout(LEASE, gave_way).await.unwrap_or(Ok(()))
+    tokio::time::timeout(at_most, gave_way).await.unwrap_or(Ok(()))
 }
 
 /// Waits until processes of this machine have ended: a keeper that died is gone a moment before its agents are.
@@ -115,6 +115,18 @@ pub(crate) async fn give_way(keeper: &Keeper, companion: Session) {
 }
 
 impl Keeper {
+    /// Takes the copy of a session out of the trash, if it is there.
+    pub(crate) async fn restore_copy(&self, session: &str) -> Result<(), rethread_store::Error> {
+        let id = session.parse()?;
+        match self.store().metadata(&id).await {
+            Ok(metadata) if metadata.trashed_at.is_some() && Driven::of(&metadata).is_some() => {
+                self.store().restore(&id).await.map(drop)
+            }
+            Ok(_) | Err(rethread_store::Error::SessionNotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Takes what another keeper asked and nobody answered for lost, so that it is known when it is asked again.
     fn adopt(&self, last: &Driven) {
         let is_open = |it: &&Attention| it.state == AttentionState::Pending;
@@ -128,7 +140,7 @@ impl Keeper {
         }
     }
 
-    /// Tells the store what the last keeper of this place could not tell any more: its agents' last lines.
+    /// Tells the store what this keeper, or the last one of this place, could not tell any more: its agents' last lines.
     pub(crate) async fn make_up(self: Arc<Self>) {
         let store = self.store().clone();
         let listed = blocking(async move { store.list(&Filter::everything()).await }).await;
@@ -137,26 +149,49 @@ impl Keeper {
             if last.is_none_or(|last| last.keeper == self.hub.epoch()) {
                 continue;
             }
-            let session = metadata.session_id.to_string();
-            if let Err(error) = self.make_up_for(&session).await {
-                tracing::warn!(%error, session, "what was said last is not in the store yet");
+            self.behind.set(metadata.session_id.as_str(), true);
+        }
+        let mut ending = self.ending.subscribe();
+        loop {
+            for session in self.behind.list() {
+                match self.make_up_for(&session).await {
+                    Ok(is_up) => self.behind.set(&session, !is_up),
+                    Err(error) => {
+                        tracing::warn!(%error, session, "what was said last is not in the store yet")
+                    }
+                }
+            }
+            // Whoever holds a session, or the store that was away, is looked for again.
+            tokio::select! {
+                () = over(&mut ending) => return,
+                () = tokio::time::sleep(self.settings.lease / 2) => {}
             }
         }
     }
 
-    async fn make_up_for(&self, session: &str) -> Result<(), Error> {
+    /// Returns whether the store has all that there is to tell.
+    async fn make_up_for(&self, session: &str) -> Result<bool, Error> {
         let native =
             self.catalogue().find(Some(Home::Native), session).and_then(|known| known.native.clone());
-        let stored = self.store().open(&session.parse().map_err(Error::from)?).await?;
+        let stored = match self.store().load(&session.parse().map_err(Error::from)?).await {
+            Ok(Some(stored)) => stored,
+            // Whoever goes on with it takes it out of the trash.
+            Ok(None) | Err(rethread_store::Error::Trashed(_)) => return Ok(true),
+            Err(error) => return Err(error.into()),
+        };
         let driven = Driven { holds: false, ..Driven::here(self, session, SessionState::Idle) };
+        let holds = self.settings.lease;
         let work = async move {
-            // Whoever drives it now, or did since, has its own copy.
-            let lease = match stored.lease("rethread keeper", LEASE, Claim::IfFree).await {
-                Err(rethread_store::Error::Held { .. }) => return Ok(()),
-                lease => lease?,
-            };
             let is_ours =
                 |metadata: &Metadata| Driven::of(metadata).is_some_and(|last| last.place == driven.place);
+            // Whoever drove it since has its own copy.
+            if !is_ours(&stored.metadata().await?) {
+                return Ok(true);
+            }
+            let lease = match stored.lease("rethread keeper", holds, Claim::IfFree).await {
+                Err(rethread_store::Error::Held { .. }) => return Ok(false),
+                lease => lease?,
+            };
             if is_ours(&stored.metadata().await?) {
                 let note = move |metadata: &mut Metadata| driven.note(metadata);
                 match native {
@@ -167,7 +202,8 @@ impl Keeper {
                     None => drop(lease.session().update(note).await?),
                 }
             }
-            Ok(lease.release().await?)
+            lease.release().await?;
+            Ok(true)
         };
         blocking(work).await
     }
