@@ -204,7 +204,10 @@ fn a_session_is_seen_approved_and_gone_on_with_through_any_keeper_of_the_store()
 
     // As long as it is driven here it is not driven there. When its keeper dies it is, with all that was said.
     assert_eq!(refusal(other.send(&id, "x")), "held");
+    let card = other.get(&format!("/sessions/{id}")).unwrap();
+    assert!(card["state"] == "elsewhere" && card["driver_host"].is_string(), "{card}");
     one.kill();
+    until("the other keeper knows that it is free", || (other.state(&id)? == "idle").then_some(()));
     other.send(&id, &Prompt::new("Go on.").says("I went on.").to_string()).unwrap();
     until("the turn ends there", || (other.state(&id)? == "idle").then_some(()));
     let said = other.said(&id);
@@ -229,6 +232,46 @@ fn a_session_is_seen_approved_and_gone_on_with_through_any_keeper_of_the_store()
     assert!(back.starts_with(&said) && back.len() >= said.len() + 2, "{said:?} {back:?}");
     assert_eq!(back.iter().collect::<HashSet<_>>().len(), back.len());
     until("and is seen there", || (other.said(&id) == back).then_some(()));
+}
+
+#[test]
+fn whoever_takes_over_from_a_keeper_that_lives_waits_until_the_agent_there_has_ended() {
+    let Some(postgres) = Postgres::shared() else { return cannot("PostgreSQL is not installed") };
+    let (folder, store) = (tempfile::tempdir().unwrap(), postgres.fresh());
+    let folder = folder.path().canonicalize().unwrap();
+    let agent = agent(&folder);
+    let machine = |name: &str| {
+        let home = folder.join(name);
+        fs::create_dir_all(&home).unwrap();
+        let machine = Machine::new(&home, home.join("claude"), agent.clone(), &store);
+        machine.start();
+        machine
+    };
+    let (one, other) = (machine("one"), machine("other"));
+    let project = folder.join("project");
+    fs::create_dir_all(&project).unwrap();
+    let id = one.begin(&project, "Begin.");
+    // In the middle of a turn, which waits for somebody.
+    let asked = until("somebody is asked", || other.requests().into_iter().next());
+    let taken = other.post(&format!("/sessions/{id}/lease"), &json!({ "action": "take_over" })).unwrap();
+    assert_eq!(taken["ours"], true);
+    other.send(&id, "Go on.").unwrap();
+    assert_eq!(fs::read_to_string(folder.join("driven-twice")).unwrap_or_default(), "");
+    let again = until("it asks again there", || {
+        other.requests().into_iter().find(|it| it.state == AttentionState::Pending)
+    });
+    assert_ne!(again.shown.id, asked.shown.id);
+    until("what was asked before is over", || {
+        let is_over = |it: &Attention| it.shown.id == asked.shown.id && it.state != AttentionState::Pending;
+        one.requests().iter().any(is_over).then_some(())
+    });
+    // And the former driver shows it, and can decide what the new one asks.
+    until("it is driven elsewhere", || (one.state(&id)? == "waiting").then_some(()));
+    let again = until("it is seen where it was", || {
+        one.requests().into_iter().find(|it| it.shown.id == again.shown.id)
+    });
+    assert_eq!(one.decide(&again, "deny").unwrap()["state"], "denied");
+    assert_eq!(fs::read_to_string(folder.join("driven-twice")).unwrap_or_default(), "");
 }
 
 /// A program that is the agent of machines without Claude Code, and notes when it runs twice at once for one session.
@@ -388,10 +431,11 @@ fn keepers_that_die_at_any_moment_lose_nothing_double_nothing_and_never_drive_a_
                 drop(machine.decide(attention, "deny"));
             }
         }
+        // One that is driven elsewhere does something there, or nothing.
         let is_quiet = |machine: &Arc<Machine>| {
             let listed = machine.get("/sessions?limit=500").unwrap();
             let items = listed["items"].as_array().unwrap();
-            let busy = |it: &Value| matches!(it["state"].as_str(), Some("running" | "waiting" | "elsewhere"));
+            let busy = |it: &Value| matches!(it["state"].as_str(), Some("running" | "waiting"));
             items.len() == sessions.len() && !items.iter().any(busy)
         };
         machines.iter().all(is_quiet).then_some(())
@@ -420,4 +464,43 @@ fn keepers_that_die_at_any_moment_lose_nothing_double_nothing_and_never_drive_a_
     }
     let twice = fs::read_to_string(folder.join("driven-twice")).unwrap_or_default();
     assert_eq!(twice, "", "these were driven twice at once");
+}
+
+#[test]
+fn a_database_that_is_away_takes_nothing_from_what_is_driven_here_and_misses_nothing_of_it() {
+    let Some(postgres) = Postgres::start(&[], &[]) else { return cannot("PostgreSQL is not installed") };
+    let (folder, store) = (tempfile::tempdir().unwrap(), postgres.fresh());
+    let folder = folder.path().canonicalize().unwrap();
+    let agent = agent(&folder);
+    let machine = |name: &str| {
+        let home = folder.join(name);
+        fs::create_dir_all(&home).unwrap();
+        let machine = Machine::new(&home, home.join("claude"), agent.clone(), &store);
+        machine.start();
+        machine
+    };
+    let (one, other) = (machine("one"), machine("other"));
+    let project = folder.join("project");
+    fs::create_dir_all(&project).unwrap();
+    let id = one.begin(&project, "Begin.");
+    until("it is seen there", || (other.state(&id)? == "waiting").then_some(()));
+    postgres.kill();
+    // Whoever is asked here answers here, and the turn goes on to its end.
+    until("the turn ends without the database", || {
+        for attention in one.requests().iter().filter(|it| it.state == AttentionState::Pending) {
+            one.decide(attention, "deny").unwrap();
+        }
+        let listed = one.get("/sessions").unwrap();
+        (listed["items"][0]["state"] == "idle").then_some(())
+    });
+    let said = one.said(&id);
+    assert!(said.len() >= 6, "{said:?}");
+    assert_eq!(
+        other.get("/sessions").unwrap()["items"].as_array().unwrap().len(),
+        1,
+        "what was known is shown"
+    );
+    postgres.restart();
+    until("what was missed is seen there", || (other.said(&id) == said).then_some(()));
+    until("and what it does", || (other.state(&id)? == "elsewhere").then_some(()));
 }

@@ -132,6 +132,7 @@ impl Keeper {
             subagents: 0,
             size: None,
             driver_pid: None,
+            driver_host: None,
         };
         let news = self.catalogue_mut().put(Known::stored(card));
         self.tell(news);

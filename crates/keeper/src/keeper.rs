@@ -78,6 +78,9 @@ pub(crate) struct Native {
 /// How old a listing of the store may be that is shown.
 const STORED: std::time::Duration = std::time::Duration::from_secs(2);
 
+/// How long somebody waits for a listing of the store.
+const STORED_WITHIN: std::time::Duration = std::time::Duration::from_secs(5);
+
 /// Nothing beneath Claude Code's folder is followed: what is read here is shown to others.
 fn links() -> Links {
     if Defect::FollowLinks.is_on() { Links::Follow } else { Links::Refuse }
@@ -212,6 +215,16 @@ impl Keeper {
         let news = self.catalogue_mut().replace(Home::Stored, all);
         self.tell(news);
         Ok(())
+    }
+
+    /// Lists the stored sessions anew if that can be done now; what was known of them stays otherwise. A database that is
+    /// away for a moment takes nothing from what is on this machine.
+    pub(crate) async fn refresh_stored(&self) {
+        match tokio::time::timeout(STORED_WITHIN, self.list_stored()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the store cannot be listed"),
+            Err(_) => tracing::warn!("the store takes too long to list"),
+        }
     }
 
     /// Returns whether other machines use the store too: then sessions that are driven here are kept up to date there.

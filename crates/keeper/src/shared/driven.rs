@@ -29,6 +29,9 @@ pub(crate) struct Driven {
     /// The agent's process there, and what guards it.
     #[serde(default)]
     pub(crate) pids: Vec<u32>,
+    /// The lease is held: nobody else drives the session, whether anything is going on or not.
+    #[serde(default)]
+    pub(crate) holds: bool,
     /// What waits for a decision, and what became of requests just now.
     #[serde(default)]
     pub(crate) attention: Vec<Attention>,
@@ -56,6 +59,7 @@ impl Driven {
             host: keeper.place.host.clone(),
             state,
             pids: keeper.drivers.get(session).map(|driver| driver.pids()).unwrap_or_default(),
+            holds: true,
             attention,
             gave_way: false,
         }
@@ -77,11 +81,6 @@ impl Driven {
             driven: Driven,
         }
         note.read::<Set>().ok().map(|note| note.set.driven)
-    }
-
-    /// Returns whether something is going on.
-    pub(crate) fn is_busy(&self) -> bool {
-        matches!(self.state, SessionState::Running | SessionState::Waiting)
     }
 
     /// Says so in a session's metadata. Decisions about what is over are taken out.
@@ -186,6 +185,7 @@ mod tests {
             host: "h".into(),
             state: SessionState::Idle,
             pids: Vec::new(),
+            holds: false,
             attention: Vec::new(),
             gave_way: false,
         };

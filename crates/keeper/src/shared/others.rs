@@ -75,12 +75,10 @@ impl Others {
     pub(crate) fn state(&self, metadata: &Metadata) -> SessionState {
         let is_orphan = self.orphans.lock().unwrap_or_else(PoisonError::into_inner);
         match Driven::of(metadata) {
-            Some(driven) if driven.is_busy() && !is_orphan.contains(&metadata.session_id) => {
-                match driven.state {
-                    SessionState::Waiting => SessionState::Waiting,
-                    _ => SessionState::Elsewhere,
-                }
-            }
+            Some(driven) if driven.holds && !is_orphan.contains(&metadata.session_id) => match driven.state {
+                SessionState::Waiting => SessionState::Waiting,
+                _ => SessionState::Elsewhere,
+            },
             _ => SessionState::Idle,
         }
     }
@@ -140,7 +138,7 @@ impl Keeper {
             };
             let seen = known.lock().await;
             let is_same = seen.change == listed.change && !listed.change.is_empty();
-            let may_die = seen.driven.as_ref().is_some_and(Driven::is_busy);
+            let may_die = seen.driven.as_ref().is_some_and(|driven| driven.holds);
             if !is_same || may_die {
                 changed.push(Some(id));
             }
@@ -265,8 +263,9 @@ impl Keeper {
         };
         // What is in the journal here is told from there.
         now.retain(|it| !self.attention.knows(&it.shown.id));
-        let is_busy = driven.as_ref().is_some_and(Driven::is_busy) && !is_ours && self.is_shown(metadata);
-        let is_orphan = is_busy && {
+        let is_held =
+            driven.as_ref().is_some_and(|driven| driven.holds) && !is_ours && self.is_shown(metadata);
+        let is_orphan = is_held && {
             let (store, id) = (self.store().clone(), session.clone());
             blocking(async move { store.open(&id).await?.driver().await }).await?.is_none()
         };
@@ -331,7 +330,10 @@ impl Keeper {
         if is_companion(metadata) || metadata.child || metadata.is_checkpoint || !self.is_shown(metadata) {
             return None;
         }
-        Some(SessionCard { state: self.others.state(metadata), ..SessionCard::from(metadata) })
+        let state = self.others.state(metadata);
+        let is_driven = matches!(state, SessionState::Waiting | SessionState::Elsewhere);
+        let driver_host = Driven::of(metadata).filter(|_| is_driven).map(|driven| driven.host);
+        Some(SessionCard { state, driver_host, ..SessionCard::from(metadata) })
     }
 
     /// Notes which copy of a session counts that is in both homes: the one of whoever drove it last.

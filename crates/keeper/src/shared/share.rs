@@ -108,7 +108,7 @@ impl Sharing {
                 return false;
             };
             let mut is_told = true;
-            let waits = match self.round(&keeper, &driver, others).await {
+            let waits = match self.round(&keeper, &driver, others, is_last).await {
                 Ok(waits) => waits,
                 Err(Error::Store(rethread_store::Error::Fenced { .. })) => {
                     // Not here: ending the agent waits for the end of this.
@@ -140,6 +140,7 @@ impl Sharing {
         keeper: &Arc<Keeper>,
         driver: &Arc<Driver>,
         others: bool,
+        is_last: bool,
     ) -> Result<bool, Error> {
         let session = self.stored.id().as_str().to_owned();
         let native =
@@ -157,7 +158,8 @@ impl Sharing {
             });
             self.shadow = Some(gone_on.await?);
         }
-        let driven = Driven::here(keeper, &session, driver.doing(keeper));
+        let mut driven = Driven::here(keeper, &session, driver.doing(keeper));
+        driven.holds = !is_last;
         let (told, waits) = (json!(driven), keeper.attention.is_waiting(&session));
         if told != self.told {
             let note = move |metadata: &mut rethread_store::Metadata| driven.note(metadata);

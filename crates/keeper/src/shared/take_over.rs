@@ -104,8 +104,8 @@ pub(crate) async fn give_way(keeper: &Keeper, companion: Session) {
     let own = keeper.hub.epoch().to_owned();
     let note = move |metadata: &mut Metadata| {
         if let Some(driven) = Driven::of(metadata).filter(|driven| driven.keeper == own) {
-            Driven { gave_way: true, state: SessionState::Idle, attention: Vec::new(), ..driven }
-                .note(metadata);
+            let (state, attention) = (SessionState::Idle, Vec::new());
+            Driven { gave_way: true, holds: false, state, attention, ..driven }.note(metadata);
         }
     };
     let noted = blocking(async move { companion.update(note).await }).await;
@@ -145,7 +145,7 @@ impl Keeper {
         let store = self.store().clone();
         let listed = blocking(async move { store.list(&Filter::everything()).await }).await;
         for metadata in listed.map(|listing| listing.sessions).unwrap_or_default() {
-            let last = Driven::of(&metadata).filter(|last| last.place == self.place.id && last.is_busy());
+            let last = Driven::of(&metadata).filter(|last| last.place == self.place.id && last.holds);
             if last.is_none_or(|last| last.keeper == self.hub.epoch()) {
                 continue;
             }
@@ -179,7 +179,8 @@ impl Keeper {
             Ok(None) | Err(rethread_store::Error::Trashed(_)) => return Ok(true),
             Err(error) => return Err(error.into()),
         };
-        let (driven, holds) = (Driven::here(self, session, SessionState::Idle), self.settings.lease);
+        let driven = Driven { holds: false, ..Driven::here(self, session, SessionState::Idle) };
+        let holds = self.settings.lease;
         let work = async move {
             let is_ours =
                 |metadata: &Metadata| Driven::of(metadata).is_some_and(|last| last.place == driven.place);
