@@ -135,7 +135,7 @@ fn begin_of(keeper: &Keeper, known: &Known) -> Result<Begin, Problem> {
     let cwd = known.card.cwd.clone().map(PathBuf::from).filter(|cwd| cwd.is_dir());
     let cwd = cwd.ok_or_else(|| {
         Problem::conflict("directory-gone", "the directory that this session worked in is gone")
-            .hint("make it again, or fork the session elsewhere")
+            .hint("make it again, or fork the session elsewhere; `rethread handoff` and `rethread take --cwd DIR` move a session to another path")
     })?;
     Ok(Begin { session, cwd, name: None, permission_mode: None, model: None })
 }

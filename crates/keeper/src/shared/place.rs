@@ -1,5 +1,7 @@
 //! Which machine this is, and which of Claude Code's folders on it.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use rethread_store::Holder;
@@ -19,6 +21,10 @@ impl Place {
         let host = Holder::this_process("keeps").host;
         let folder = claude_folder.map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.to_owned()));
         let folder = folder.unwrap_or_default();
-        Self { id: hash(&format!("{host}:{}", folder.display()))[..16].to_owned(), host }
+        // Machines may be alike in name and in paths: then their folders differ in their numbers, or the systems do.
+        let inode = fs::metadata(&folder).map(|it| it.ino()).unwrap_or_default();
+        let machine = fs::read_to_string("/etc/machine-id").unwrap_or_default();
+        let id = hash(&format!("{host}:{}:{inode}:{}", folder.display(), machine.trim()));
+        Self { id: id[..16].to_owned(), host }
     }
 }
