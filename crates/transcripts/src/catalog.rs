@@ -14,14 +14,23 @@ use crate::walk::State;
 /// Changes with everything that is kept, and with what it means.
 const FORMAT: &[u8] = b"rethread transcripts 5\n";
 
-/// Everything that was learnt, by the sessions' files. What was learnt of one is only read when it is asked for.
+/// Everything that was learnt, by the sessions' files.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog<'a> {
     pub(crate) kept: HashMap<&'a str, Kept<'a>>,
 }
 
+/// When what was learnt of a session is decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decode {
+    /// At once, because most will be asked for.
+    Now,
+    /// When it is asked for.
+    Later,
+}
+
 /// What was learnt of one session, as it is kept.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Kept<'a> {
     /// The file, beneath the folder of projects.
     file: &'a str,
@@ -30,6 +39,9 @@ pub(crate) struct Kept<'a> {
     inode: u64,
     pub(crate) message_count: Option<u64>,
     skim: &'a [u8],
+    /// The same, decoded. Boxed, because it is moved a lot.
+    #[serde(skip)]
+    decoded: Option<Box<Skim>>,
 }
 
 /// What was learnt of one session.
@@ -46,20 +58,20 @@ impl Kept<'_> {
         State { size: self.size, modified: self.modified, inode: self.inode } == state
     }
 
-    /// Returns what was learnt of a file that is still as it was.
-    pub(crate) fn record(&self, state: State) -> Option<Record> {
-        let skim = || postcard::from_bytes(self.skim).ok();
-        self.fits(state).then(skim).flatten().map(|skim| Record {
-            state,
-            message_count: self.message_count,
-            skim,
-        })
+    /// Returns what was learnt of a file that is still as it was, once.
+    pub(crate) fn take(&mut self, state: State) -> Option<Box<Record>> {
+        let skim = self.fits(state).then(|| self.decoded.take().or_else(|| self.decode())).flatten()?;
+        Some(Box::new(Record { state, message_count: self.message_count, skim: *skim }))
     }
 
     /// Returns what was learnt of a file that may have grown since, so that its beginning is the same.
-    pub(crate) fn beginning(&self, state: State) -> Option<Skim> {
+    pub(crate) fn beginning(&self, state: State) -> Option<Box<Skim>> {
         let may_begin = self.inode == state.inode && self.size <= state.size;
-        may_begin.then(|| postcard::from_bytes(self.skim).ok()).flatten()
+        may_begin.then(|| self.decode()).flatten()
+    }
+
+    fn decode(&self) -> Option<Box<Skim>> {
+        postcard::from_bytes(self.skim).ok()
     }
 }
 
@@ -70,9 +82,13 @@ impl<'a> Catalog<'a> {
     }
 
     /// Reads what was kept. A catalog that is missing, damaged or of another version knows nothing.
-    pub(crate) fn of(bytes: &'a [u8]) -> Self {
+    pub(crate) fn of(bytes: &'a [u8], decode: Decode) -> Self {
         let kept = bytes.strip_prefix(FORMAT).and_then(checked);
-        let kept: Vec<Kept<'a>> = kept.and_then(|kept| postcard::from_bytes(kept).ok()).unwrap_or_default();
+        let mut kept: Vec<Kept<'a>> =
+            kept.and_then(|kept| postcard::from_bytes(kept).ok()).unwrap_or_default();
+        if decode == Decode::Now {
+            kept.iter_mut().for_each(|kept| kept.decoded = kept.decode());
+        }
         Self { kept: kept.into_iter().map(|kept| (kept.file, kept)).collect() }
     }
 
@@ -94,7 +110,8 @@ impl<'a> Catalog<'a> {
             skims.collect::<postcard::Result<_>>().map_err(not_kept(path))?;
         let kept = skims.iter().map(|(file, record, skim)| {
             let (file, State { size, modified, inode }) = (file.as_ref(), record.state);
-            (file, Kept { file, size, modified, inode, message_count: record.message_count, skim })
+            let message_count = record.message_count;
+            (file, Kept { file, size, modified, inode, message_count, skim, decoded: None })
         });
         Catalog { kept: kept.collect() }.save(path)
     }

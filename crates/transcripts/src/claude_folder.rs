@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::catalog::{Catalog, Record};
+use crate::catalog::{Catalog, Decode, Record};
 use crate::count::Count;
 use crate::error::{Error, Result};
 use crate::folder::Folder;
@@ -115,7 +115,8 @@ impl ClaudeFolder {
         let projects = self.projects();
         let bytes = OnceLock::new();
         let read = || options.index.as_deref().map(Catalog::bytes).unwrap_or_default();
-        let load = || Catalog::of(bytes.get_or_init(read));
+        let decode = if options.limit == 0 { Decode::Now } else { Decode::Later };
+        let load = || Catalog::of(bytes.get_or_init(read), decode);
         let (catalog, walked) = thread::scope(|scope| {
             let catalog = scope.spawn(load);
             let walked = walk(&projects, options.links);
@@ -128,7 +129,7 @@ impl ClaudeFolder {
         if options.limit > 0 {
             found.truncate(options.limit);
         }
-        let looked = Looked::at(&found, &catalog, options.links);
+        let looked = Looked::at(&found, catalog, options.links);
         if let Some(index) = options.index.as_deref().filter(|_| looked.has_news && options.limit == 0) {
             let now = now();
             let settled = |(_, record): &(_, &Record)| record.state.modified.saturating_add(RACY) < now;
@@ -153,7 +154,7 @@ impl ClaudeFolder {
     /// Keeps counts in an index, of files that are still as the index knows them. Returns how many those were.
     pub fn keep_counts(&self, index: &Path, counts: impl IntoIterator<Item = Count>) -> Result<usize> {
         let bytes = Catalog::bytes(index);
-        let mut catalog = Catalog::of(&bytes);
+        let mut catalog = Catalog::of(&bytes, Decode::Later);
         let mut kept = 0;
         for count in counts {
             let project = count.path.parent().and_then(Path::file_name).unwrap_or_default();

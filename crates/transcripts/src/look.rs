@@ -13,13 +13,11 @@ use crate::skim::{Buffer, Missing, Skim, is_missing};
 use crate::walk::{Found, State};
 
 /// How many threads look at files at most.
-const MOST_THREADS: usize = 8;
+const MOST_THREADS: usize = 24;
 /// For how many files each another thread is worth it.
 const SHARE: usize = 32;
-/// From how many files on two threads are worth it even if nothing has changed.
-const MANY: usize = 512;
 /// How many files a thread has fetched before it waits for the first: a disk does many things at once.
-const BATCH: usize = 16;
+const BATCH: usize = 8;
 /// A file that was written to so shortly before may be written to again without its time changing.
 pub(crate) const RACY: i64 = 1_000_000_000;
 
@@ -33,39 +31,33 @@ pub(crate) struct Looked {
 
 impl Looked {
     /// Looks at files that a catalog may know already.
-    pub(crate) fn at(found: &[Found], catalog: &Catalog<'_>, links: Links) -> Self {
-        let known: Vec<Option<&Kept<'_>>> =
-            found.iter().map(|found| catalog.kept.get(&*found.name())).collect();
-        let stale =
-            found.iter().zip(&known).filter(|(found, kept)| !kept.is_some_and(|it| it.fits(found.state)));
-        let stale = stale.count();
+    pub(crate) fn at(found: &[Found], mut catalog: Catalog<'_>, links: Links) -> Self {
+        let take = |found: &Found| catalog.kept.get_mut(&*found.name())?.take(found.state);
+        let mut records: Vec<Option<Box<Record>>> = found.iter().map(take).collect();
+        let mut stale: Vec<usize> = (0..found.len()).filter(|at| records[*at].is_none()).collect();
         // In the order of the disk, more or less.
-        let mut order: Vec<usize> = (0..found.len()).collect();
-        order.sort_unstable_by_key(|at| found[*at].state.inode);
-        let (next, all) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(found.len())));
+        stale.sort_unstable_by_key(|at| found[*at].state.inode);
+        let (next, all) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(stale.len())));
         let work = || {
             let mut hand = Hand::default();
-            while let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                match known[at].and_then(|kept| kept.record(found[at].state)) {
-                    Some(record) => hand.own.push((at, Box::new(record))),
-                    None => hand.take(at, Look::at(&found[at], known[at], links)),
-                }
+            while let Some(&at) = stale.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let known = catalog.kept.get(&*found[at].name());
+                hand.take(at, Look::at(&found[at], known, links));
             }
             all.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend(hand.end());
         };
-        let threads = (stale / SHARE).min(MOST_THREADS).max(if found.len() < MANY { 1 } else { 2 });
-        thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(work);
-            }
-            work();
-        });
-        let mut records: Vec<Option<Box<Record>>> = Vec::new();
-        records.resize_with(found.len(), || None);
+        if !stale.is_empty() {
+            thread::scope(|scope| {
+                for _ in 1..(stale.len() / SHARE).min(MOST_THREADS) {
+                    scope.spawn(work);
+                }
+                work();
+            });
+        }
         for (at, record) in all.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
             records[at] = Some(record);
         }
-        let has_news = stale > 0 || catalog.kept.len() > found.len();
+        let has_news = !stale.is_empty() || catalog.kept.len() > found.len();
         Self { records: records.into_iter().flatten().collect(), has_news }
     }
 }
