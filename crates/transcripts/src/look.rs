@@ -42,7 +42,7 @@ impl Looked {
             let mut hand = Hand::default();
             while let Some(&at) = stale.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let known = catalog.kept.get(&*found[at].name());
-                hand.take(at, Look::at(&found[at], known, links));
+                hand.take(at, || Look::at(&found[at], known, links));
             }
             all.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend(hand.end());
         };
@@ -72,7 +72,13 @@ struct Hand<'a> {
 
 impl<'a> Hand<'a> {
     /// Takes a file: what is in memory is read at once, and the rest once there are enough that have been asked for.
-    fn take(&mut self, at: usize, look: Look<'a>) {
+    fn take(&mut self, at: usize, open: impl Fn() -> Look<'a>) {
+        let mut look = open();
+        if look.file.is_err() && !self.fetched.is_empty() {
+            // Perhaps because there are too many open files.
+            self.read_fetched();
+            look = open();
+        }
         match look.record_in_memory(&mut self.buffer) {
             Some(record) => self.own.push((at, Box::new(record))),
             None => self.fetched.push((at, look)),

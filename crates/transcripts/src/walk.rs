@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use crate::claude_folder::Links;
 
 /// How many folders are held open at most: a process may not have many more than a thousand files.
-const MOST_HANDLES: usize = 256;
+const MOST_HANDLES: usize = 128;
 
 /// A session's file, and the folder beside it if there is one.
 #[derive(Clone, Debug)]
