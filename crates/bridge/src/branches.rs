@@ -4,11 +4,10 @@ use std::collections::HashMap;
 
 use rethread_store::{Entry, EntryId, Metadata, Session as Stored};
 
-use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::Result;
 
 /// Every entry of a stored session, by its id: after a compaction an entry may stand at two places.
-pub(super) struct Branches<'a> {
+pub(crate) struct Branches<'a> {
     stored: &'a Stored,
     known: HashMap<EntryId, Vec<Place>>,
 }
@@ -21,30 +20,29 @@ struct Place {
 
 impl<'a> Branches<'a> {
     /// Looks at what there is.
-    pub(super) fn of(stored: &'a Stored) -> Result<Self, Failure> {
+    pub(crate) async fn of(stored: &'a Stored) -> Result<Self> {
         let mut branches = Self { stored, known: HashMap::new() };
-        for branched in pollster::block_on(stored.all_branches())? {
+        for branched in stored.all_branches().await? {
             branches.learn(branched.parent.as_ref(), &branched.record.entry);
         }
         Ok(branches)
     }
 
     /// Returns whether a conversation is there.
-    pub(super) fn have(&self, entries: &[Entry]) -> bool {
+    pub(crate) fn have(&self, entries: &[Entry]) -> bool {
         self.common(entries) == entries.len()
     }
 
     /// Makes a conversation the active one. Of its entries those are added that are not there.
-    pub(super) fn save(
+    pub(crate) async fn save(
         &mut self,
         entries: &[Entry],
-        context: &Context,
         change: impl FnMut(&mut Metadata) + Send + 'static,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let common = self.common(entries);
         match self.only_place_before(entries, common) {
-            Some(before) => self.add(before, &entries[common..], context, change)?,
-            None => self.save_whole(entries, common, context, change)?,
+            Some(before) => self.add(before, &entries[common..], change).await?,
+            None => self.save_whole(entries, common, change).await?,
         }
         let before = common.checked_sub(1).map(|last| entries[last].id());
         let parents = [before].into_iter().chain(entries[common..].iter().map(|entry| Some(entry.id())));
@@ -54,41 +52,36 @@ impl<'a> Branches<'a> {
 
     /// Adds entries after one that is there. What is there is not read for that, of which there may be a thousand times
     /// as much, once for each branch.
-    fn add(
+    async fn add(
         &self,
         before: &EntryId,
         entries: &[Entry],
-        context: &Context,
         change: impl FnMut(&mut Metadata) + Send + 'static,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let Some((last, others)) = entries.split_last() else { return Ok(()) };
-        let branch = pollster::block_on(self.stored.at(before))?;
-        Ok(context.write(async {
-            if !others.is_empty() {
-                branch.append_all(others.to_vec()).await?.await?;
-            }
-            branch.append_and_save(last.clone(), change).await?.await.map(drop)
-        })?)
+        let branch = self.stored.at(before).await?;
+        if !others.is_empty() {
+            branch.append_all(others.to_vec()).await?.await?;
+        }
+        branch.append_and_save(last.clone(), change).await?.await?;
+        Ok(())
     }
 
     /// Does the same in any case.
-    fn save_whole(
+    async fn save_whole(
         &self,
         entries: &[Entry],
         common: usize,
-        context: &Context,
         change: impl FnMut(&mut Metadata) + Send + 'static,
-    ) -> Result<(), Failure> {
-        let present = pollster::block_on(self.stored.messages())?;
+    ) -> Result<()> {
+        let present = self.stored.messages().await?;
         let same = present.entries().zip(entries).take_while(|(one, other)| one == other).count();
         // What is there on another branch is gone back to, and not written behind this one.
         if let Some(last) = common.checked_sub(1).filter(|last| *last >= same) {
-            context.write(self.stored.select(entries[last].id()))?;
+            self.stored.select(entries[last].id()).await?;
         }
-        Ok(context.write(async {
-            let ticket = self.stored.save(entries, change).await?;
-            ticket.await.map(drop)
-        })?)
+        self.stored.save(entries, change).await?.await?;
+        Ok(())
     }
 
     /// Returns how many entries are there, each after the one before it.
