@@ -6,18 +6,26 @@ use rethread_store::{Entry, EntryId, Metadata, Session as Stored};
 
 use crate::error::Result;
 
-/// Every entry of a stored session, by its id and the one it follows: after a compaction an entry may stand at two places.
+/// Every entry of a stored session, by its id: after a compaction an entry may stand at two places.
 pub(crate) struct Branches<'a> {
     stored: &'a Stored,
-    known: HashMap<(Option<EntryId>, EntryId), Entry>,
+    known: HashMap<EntryId, Vec<Place>>,
+}
+
+/// Where an entry stands: after which other, and what it says there.
+struct Place {
+    parent: Option<EntryId>,
+    entry: Entry,
 }
 
 impl<'a> Branches<'a> {
     /// Looks at what there is.
     pub(crate) async fn of(stored: &'a Stored) -> Result<Self> {
-        let all = stored.all_branches().await?.into_iter();
-        let known = all.map(|it| ((it.parent, it.record.entry.id().clone()), it.record.entry)).collect();
-        Ok(Self { stored, known })
+        let mut branches = Self { stored, known: HashMap::new() };
+        for branched in stored.all_branches().await? {
+            branches.learn(branched.parent.as_ref(), &branched.record.entry);
+        }
+        Ok(branches)
     }
 
     /// Returns whether a conversation is there.
@@ -31,27 +39,78 @@ impl<'a> Branches<'a> {
         entries: &[Entry],
         change: impl FnMut(&mut Metadata) + Send + 'static,
     ) -> Result<()> {
+        let common = self.common(entries);
+        match self.only_place_before(entries, common) {
+            Some(before) => self.add(before, &entries[common..], change).await?,
+            None => self.save_whole(entries, common, change).await?,
+        }
+        let before = common.checked_sub(1).map(|last| entries[last].id());
+        let parents = [before].into_iter().chain(entries[common..].iter().map(|entry| Some(entry.id())));
+        parents.zip(&entries[common..]).for_each(|(parent, entry)| self.learn(parent, entry));
+        Ok(())
+    }
+
+    /// Adds entries after one that is there. What is there is not read for that, of which there may be a thousand times
+    /// as much, once for each branch.
+    async fn add(
+        &self,
+        before: &EntryId,
+        entries: &[Entry],
+        change: impl FnMut(&mut Metadata) + Send + 'static,
+    ) -> Result<()> {
+        let Some((last, others)) = entries.split_last() else { return Ok(()) };
+        let branch = self.stored.at(before).await?;
+        if !others.is_empty() {
+            branch.append_all(others.to_vec()).await?.await?;
+        }
+        branch.append_and_save(last.clone(), change).await?.await?;
+        Ok(())
+    }
+
+    /// Does the same in any case.
+    async fn save_whole(
+        &self,
+        entries: &[Entry],
+        common: usize,
+        change: impl FnMut(&mut Metadata) + Send + 'static,
+    ) -> Result<()> {
         let present = self.stored.messages().await?;
         let same = present.entries().zip(entries).take_while(|(one, other)| one == other).count();
         // What is there on another branch is gone back to, and not written behind this one.
-        if let Some(last) = self.common(entries).checked_sub(1).filter(|last| *last >= same) {
+        if let Some(last) = common.checked_sub(1).filter(|last| *last >= same) {
             self.stored.select(entries[last].id()).await?;
         }
         self.stored.save(entries, change).await?.await?;
-        let parents = [None].into_iter().chain(entries.iter().map(|entry| Some(entry.id().clone())));
-        self.known.extend(
-            parents.zip(entries).map(|(parent, entry)| ((parent, entry.id().clone()), entry.clone())),
-        );
         Ok(())
     }
 
     /// Returns how many entries are there, each after the one before it.
     fn common(&self, entries: &[Entry]) -> usize {
-        let mut parent = None;
-        let is_there = |entry: &&Entry| {
-            let key = (parent.replace(entry.id().clone()), entry.id().clone());
-            self.known.get(&key) == Some(*entry)
+        let parents = [None].into_iter().chain(entries.iter().map(|entry| Some(entry.id())));
+        let is_there = |(parent, entry): &(Option<&EntryId>, &Entry)| {
+            self.place(*parent, entry.id()).is_some_and(|place| place.entry == **entry)
         };
-        entries.iter().take_while(is_there).count()
+        parents.zip(entries).take_while(is_there).count()
+    }
+
+    /// Returns the last entry of a conversation that is there, if there is one and it names a single place, and if what
+    /// follows is really new: an entry that is there but says something else may be one that secrets were left out of.
+    fn only_place_before<'e>(&self, entries: &'e [Entry], common: usize) -> Option<&'e EntryId> {
+        let (before, next) = (entries[common.checked_sub(1)?].id(), entries.get(common)?);
+        let is_single = self.known.get(before).is_some_and(|places| places.len() == 1);
+        (is_single && self.place(Some(before), next.id()).is_none()).then_some(before)
+    }
+
+    fn place(&self, parent: Option<&EntryId>, id: &EntryId) -> Option<&Place> {
+        self.known.get(id)?.iter().find(|place| place.parent.as_ref() == parent)
+    }
+
+    fn learn(&mut self, parent: Option<&EntryId>, entry: &Entry) {
+        let places = self.known.entry(entry.id().clone()).or_default();
+        let place = Place { parent: parent.cloned(), entry: entry.clone() };
+        match places.iter_mut().find(|known| known.parent == place.parent) {
+            Some(known) => *known = place,
+            None => places.push(place),
+        }
     }
 }

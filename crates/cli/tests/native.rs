@@ -611,6 +611,32 @@ fn an_import_of_a_session_with_branches_adds_what_is_new_and_nothing_else() {
     }
 }
 
+/// Each branch once cost the whole conversation several times over, and sometimes a note.
+#[test]
+fn a_branch_is_imported_by_appending_what_is_new_of_it() {
+    let home = home();
+    let file = home.path().join(".claude/projects/-work-two").join(format!("{TWO}.jsonl"));
+    let uuid = |number: usize| format!("aaaaaaaa-0000-4000-8000-{number:012}");
+    let mut all: Vec<String> = (0..9).flat_map(|number| turn(number, "/work/two")).collect();
+    for branch in 0..40 {
+        for number in 0..2 {
+            let mut entry: Value = serde_json::from_str(&turn(0, "/work/two")[number]).unwrap();
+            let (own, parent) = (100 + 2 * branch + number, [branch % 9 * 2 + 1, 100 + 2 * branch][number]);
+            (entry["parentUuid"], entry["uuid"]) = (json!(uuid(parent)), json!(uuid(own)));
+            entry["message"]["id"] = json!(format!("b{branch}"));
+            all.push(format!("{entry}\n"));
+        }
+    }
+    fs::write(&file, all.concat()).unwrap();
+    assert_eq!(home.run(&["import", "--claude", TWO]).code, 0);
+    let stored = home.answer(&["show", &format!("stored:{TWO}"), "--all", "--json"]);
+    assert_eq!(stored.lines().count(), all.len());
+    let log =
+        fs::read_to_string(home.path().join("store/sessions").join(TWO).join("messages.jsonl")).unwrap();
+    // Beside the entries: that it was created, what it is called and where it came from.
+    assert_eq!(log.lines().count(), all.len() + 2);
+}
+
 /// An old Claude Code writes a transcript anew that was deleted under it.
 #[test]
 fn a_session_that_was_deleted_twice_comes_back_twice() {

@@ -1,33 +1,24 @@
 //! Claude Code's folder, and the sessions in it.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::catalog::{Catalog, Record};
+use crate::catalog::{Catalog, Decode, Record};
 use crate::count::Count;
 use crate::error::{Error, Result};
 use crate::folder::Folder;
 use crate::listing::{Listing, assemble};
 use crate::live::{Live, live};
+use crate::look::{Look, Looked, RACY};
 use crate::session::Session;
-use crate::skim::{Buffer, Skim};
+use crate::skim::Buffer;
 use crate::transcript::Transcript;
 use crate::walk::{Found, State, Walked, is_uuid, name_of, walk};
-
-/// How many threads look at files at most: when nothing is in memory yet, they wait for the disk most of the time, and a
-/// disk does many things at once.
-const MOST_THREADS: usize = 24;
-/// For how many files each another thread is worth it.
-const SHARE: usize = 32;
-/// A file that was written to so shortly before may be written to again without its time changing.
-const RACY: i64 = 1_000_000_000;
 
 /// Claude Code's configuration folder: `$CLAUDE_CONFIG_DIR`, else `~/.claude`. It is only read.
 ///
@@ -122,7 +113,10 @@ impl ClaudeFolder {
     /// Lists sessions, the newest first. Damaged ones are among them.
     pub fn list(&self, options: &ListOptions) -> Result<Listing> {
         let projects = self.projects();
-        let load = || options.index.as_deref().map(Catalog::load).unwrap_or_default();
+        let bytes = OnceLock::new();
+        let read = || options.index.as_deref().map(Catalog::bytes).unwrap_or_default();
+        let decode = if options.limit == 0 { Decode::Now } else { Decode::Later };
+        let load = || Catalog::of(bytes.get_or_init(read), decode);
         let (catalog, walked) = thread::scope(|scope| {
             let catalog = scope.spawn(load);
             let walked = walk(&projects, options.links);
@@ -135,11 +129,12 @@ impl ClaudeFolder {
         if options.limit > 0 {
             found.truncate(options.limit);
         }
-        let looked = look_at(&found, catalog, options.links);
+        let looked = Looked::at(&found, catalog, options.links);
         if let Some(index) = options.index.as_deref().filter(|_| looked.has_news && options.limit == 0) {
             let now = now();
-            let settled = |record: &&Record| record.modified.saturating_add(RACY) < now;
-            Catalog::save(index, looked.records.iter().map(|record| &**record).filter(settled))?;
+            let settled = |(_, record): &(_, &Record)| record.state.modified.saturating_add(RACY) < now;
+            let records = looked.records.iter().map(|record| &**record);
+            Catalog::keep(index, found.iter().map(Found::name).zip(records).filter(settled))?;
         }
         Ok(Listing { unreadable, ..assemble(found, looked.records, &self.live()) })
     }
@@ -158,18 +153,19 @@ impl ClaudeFolder {
 
     /// Keeps counts in an index, of files that are still as the index knows them. Returns how many those were.
     pub fn keep_counts(&self, index: &Path, counts: impl IntoIterator<Item = Count>) -> Result<usize> {
-        let mut catalog = Catalog::load(index);
+        let bytes = Catalog::bytes(index);
+        let mut catalog = Catalog::of(&bytes, Decode::Later);
         let mut kept = 0;
         for count in counts {
             let project = count.path.parent().and_then(Path::file_name).unwrap_or_default();
             let id = count.path.file_stem().unwrap_or_default();
             let name = name_of(&project.to_string_lossy(), &id.to_string_lossy());
-            if let Some(record) = catalog.records.get_mut(&name).filter(|record| record.size == count.size) {
-                record.message_count = Some(count.messages);
+            if let Some(known) = catalog.kept.get_mut(&*name).filter(|known| known.size == count.size) {
+                known.message_count = Some(count.messages);
                 kept += 1;
             }
         }
-        Catalog::save(index, catalog.records.values().map(|record| &**record))?;
+        catalog.save(index)?;
         Ok(kept)
     }
 
@@ -216,7 +212,7 @@ impl ClaudeFolder {
         let not_found = || Error::SessionNotFound(id.to_owned());
         let is_ours = path.extension().is_some_and(|it| it == "jsonl") && !id.is_empty();
         let found = Found::at(path, id, links).filter(|_| is_ours).ok_or_else(not_found)?;
-        let record = skim(&found, None, &mut Buffer::default(), links);
+        let record = Look::at(&found, None, links).record(&mut Buffer::default());
         let listing = assemble(vec![found], vec![Box::new(record)], &self.live());
         listing.sessions.into_iter().next().ok_or_else(not_found)
     }
@@ -229,82 +225,6 @@ impl ClaudeFolder {
     /// Returns the process that is at work on a session.
     pub fn live_on(&self, session: &str) -> Option<Live> {
         self.live().into_iter().find(|live| live.session == session)
-    }
-}
-
-/// What was learnt of some files, in their order.
-#[expect(
-    clippy::vec_box,
-    reason = "records are large and go from the catalog to the listing without being copied"
-)]
-struct Looked {
-    records: Vec<Box<Record>>,
-    /// Not all of it was known before, or some of that is gone.
-    has_news: bool,
-}
-
-fn look_at(found: &[Found], catalog: Catalog, links: Links) -> Looked {
-    let mut known = catalog.records;
-    let before = known.len();
-    let mut records: Vec<Option<Box<Record>>> = Vec::with_capacity(found.len());
-    let (mut stale, mut reused) = (Vec::new(), 0);
-    for (at, found) in found.iter().enumerate() {
-        match known.remove(&found.name) {
-            Some(record) if record.fits(found.state) => {
-                reused += 1;
-                records.push(Some(record));
-            }
-            record => {
-                stale.push((at, record));
-                records.push(None);
-            }
-        }
-    }
-    let has_news = !stale.is_empty() || reused != before;
-    let fresh = Mutex::new(Vec::with_capacity(stale.len()));
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let (mut buffer, mut own) = (Buffer::default(), Vec::new());
-        while let Some((at, record)) = stale.get(next.fetch_add(1, Ordering::Relaxed)) {
-            own.push((*at, Box::new(skim(&found[*at], record.as_deref(), &mut buffer, links))));
-        }
-        fresh.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend(own);
-    };
-    thread::scope(|scope| {
-        for _ in 1..(stale.len() / SHARE).min(MOST_THREADS) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    for (at, record) in fresh.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
-        records[at] = Some(record);
-    }
-    Looked { records: records.into_iter().flatten().collect(), has_news }
-}
-
-fn skim(found: &Found, known: Option<&Record>, buffer: &mut Buffer, links: Links) -> Record {
-    let known = known.filter(|record| record.may_begin(found.state));
-    let opening = known.map(|record| &record.skim.opening).filter(|opening| opening.first_prompt.is_some());
-    // As long as it was when it was found: if it has grown since, the next listing sees that.
-    let looked = open(&found.path, links).and_then(|file| Skim::of(&file, found.state.size, opening, buffer));
-    match looked {
-        Ok(skim) => Record::new(found.name.clone(), found.state, skim),
-        // Never kept as known: the time of writing is that of no file.
-        Err(_) => Record {
-            inode: 0,
-            modified: i64::MAX - RACY,
-            ..Record::new(found.name.clone(), found.state, Skim::default())
-        },
-    }
-}
-
-fn open(path: &Path, links: Links) -> std::io::Result<File> {
-    match links {
-        Links::Follow => File::open(path),
-        Links::Refuse => {
-            let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-            File::options().read(true).custom_flags(flags).open(path)
-        }
     }
 }
 

@@ -18,6 +18,8 @@ use crate::text::{Text, beginning_of, cut};
 const PROMPT: usize = 200;
 /// How much of a prompt is looked at, in bytes.
 const LOOKED_AT: usize = 4096;
+/// How much of a prompt is nearly always enough to know what is kept of it, in bytes.
+const USUALLY_ENOUGH: usize = 512;
 /// How many entries from the end are looked at for the model.
 const RECENT: usize = 8;
 
@@ -222,11 +224,11 @@ impl Opening {
     }
 }
 
-/// Returns whether a line may be a prompt, or say where its session comes from. Most are answers and tools' results, and
-/// reading those is most of the work.
+/// Returns whether a line may be a prompt, or say where its session was begun, once the first of the conversation is known:
+/// that one says whether it is a fork. Most are answers and tools' results, and reading those is most of the work.
 fn may_tell_more(line: &[u8]) -> bool {
     let has = |finder: &Finder<'_>| finder.find(line).is_some();
-    (has(&USER) && !has(&RESULT) && !has(&OLDER_RESULT)) || has(&WORKTREE) || has(&FORK)
+    (has(&USER) && !has(&RESULT) && !has(&OLDER_RESULT)) || (!is_chained(line) && has(&WORKTREE))
 }
 
 static USER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("user\""));
@@ -235,8 +237,7 @@ static RESULT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"conte
 static OLDER_RESULT: LazyLock<Finder<'static>> =
     LazyLock::new(|| Finder::new("\"content\":[{\"type\":\"tool_result\""));
 static WORKTREE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"worktreeSession\""));
-static MODEL: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"model\":"));
-static FORK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"forkedFrom\""));
+static COMMAND: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("command-name>"));
 
 /// Reads a line. One that is text throughout is checked for that once, and fast.
 fn parsed<'a, L: Deserialize<'a>>(line: &'a [u8]) -> Option<L> {
@@ -248,6 +249,10 @@ fn parsed<'a, L: Deserialize<'a>>(line: &'a [u8]) -> Option<L> {
 
 /// Returns the first thing that a person really typed, as one line.
 fn prompt_in(content: &RawValue, command: &mut Option<String>) -> Option<String> {
+    usual_prompt_in(content.get()).or_else(|| any_prompt_in(content, command))
+}
+
+fn any_prompt_in(content: &RawValue, command: &mut Option<String>) -> Option<String> {
     // Nobody reads more of a prompt than a line, and it may have megabytes.
     if let Some(text) = beginning_of(content.get(), 2 * LOOKED_AT).filter(|text| !text.trim().is_empty()) {
         return typed(&text, command);
@@ -259,6 +264,39 @@ fn prompt_in(content: &RawValue, command: &mut Option<String>) -> Option<String>
     let mut texts =
         blocks.iter().filter_map(|block| if let Block::Text(text) = block { Some(text) } else { None });
     texts.find_map(|text| typed(text, command))
+}
+
+/// Returns the same for nearly all prompts, with less work: a long text is read no further than what is kept of it.
+fn usual_prompt_in(content: &str) -> Option<String> {
+    if COMMAND.find(cut(content, 2 * LOOKED_AT).as_bytes()).is_some() {
+        return None;
+    }
+    let mut letters = cut(content, USUALLY_ENOUGH).strip_prefix('"')?.chars();
+    let (mut line, mut units) = (String::with_capacity(PROMPT + 64), 0);
+    loop {
+        let letter = match letters.next()? {
+            '"' => return None,
+            '\\' => match letters.next()? {
+                'n' => ' ',
+                't' => '\t',
+                escaped @ ('"' | '\\' | '/') => escaped,
+                _ => return None,
+            },
+            letter => letter,
+        };
+        match (letter, units) {
+            (blank, 0) if blank.is_whitespace() => continue,
+            // What a program said in a person's place begins so.
+            ('<' | '[', 0) => return None,
+            _ => units += letter.len_utf16(),
+        }
+        match units > PROMPT {
+            false => line.push(letter),
+            // Nothing but blanks may follow, so that nothing was cut off.
+            true if letter.is_whitespace() => {}
+            true => return Some(format!("{}…", line.trim_end())),
+        }
+    }
 }
 
 /// Returns a text as one line, if a person typed it.
@@ -326,7 +364,7 @@ impl Ending {
                 }
             } else if looked_at < RECENT && !recent.is_complete() {
                 looked_at += 1;
-                readable |= (recent.branch.is_some() && MODEL.find(line).is_none()) || recent.read(line);
+                readable |= recent.read(line);
             } else {
                 readable = true;
             }
@@ -388,4 +426,31 @@ fn is_chained(line: &[u8]) -> bool {
 /// Returns a name for people: the first that there is.
 pub(crate) fn first_of<'a>(names: impl IntoIterator<Item = &'a Option<String>>) -> Option<Cow<'a, str>> {
     names.into_iter().flatten().next().map(|name| Cow::Borrowed(name.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reading less of a prompt must not find another one.
+    #[test]
+    fn a_prompt_is_the_same_however_little_of_it_is_read() {
+        let beginnings = ["", " \n\t ", "<goal>", "[Request interrupted by user", "\u{1}", "\\/\"", "é"];
+        let middles = ["a", "é", "日", "🚀", "a ", "a\n", "\\a", "🚀a"];
+        let ends = ["", " ", "\n\n", "x", " x", "<command-name>/x</command-name>", "🚀", "\u{b}"];
+        let lengths = [1, 66, 99, 100, 101, 133, 134, 198, 199, 200, 201, 202, 700, 5000];
+        let bodies = middles.map(|middle| lengths.map(|length| middle.repeat(length))).concat();
+        let with_end = |body: &String| ends.map(|end| format!("{body}{end}"));
+        let texts: Vec<String> = bodies.iter().flat_map(with_end).collect();
+        let mut usual = 0;
+        for text in beginnings.iter().flat_map(|begin| texts.iter().map(move |text| format!("{begin}{text}")))
+        {
+            let content = serde_json::value::to_raw_value(&text).unwrap();
+            let Some(prompt) = usual_prompt_in(content.get()) else { continue };
+            usual += 1;
+            let mut command = None;
+            assert_eq!((Some(prompt), None), (any_prompt_in(&content, &mut command), command));
+        }
+        assert!(usual > 100, "only {usual} were read as usual ones are");
+    }
 }

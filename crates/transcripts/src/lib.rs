@@ -26,6 +26,7 @@ mod line;
 mod lines;
 mod listing;
 mod live;
+mod look;
 mod message;
 mod node;
 mod object;

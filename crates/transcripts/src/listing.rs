@@ -15,7 +15,7 @@ use crate::project::Projects;
 use crate::session::{Directory, Health, Session, folder_of};
 use crate::skim::Skim;
 use crate::subagent;
-use crate::walk::Found;
+use crate::walk::{Found, State};
 
 /// From how many sessions on two threads are faster than one.
 const MANY: usize = 512;
@@ -149,8 +149,8 @@ fn session(found: Found, record: Box<Record>, projects: &mut Projects) -> Sessio
 
 fn health(record: &Record) -> Health {
     match record {
-        Record { inode: 0, .. } => Health::Unreadable,
-        Record { size: 0, .. } => Health::Empty,
+        Record { state: State { inode: 0, .. }, .. } => Health::Unreadable,
+        Record { state: State { size: 0, .. }, .. } => Health::Empty,
         Record { skim, .. } if skim.ending.is_unreadable => Health::Garbage,
         Record { skim, .. } if skim.ending.is_torn => Health::Torn,
         _ => Health::Sound,

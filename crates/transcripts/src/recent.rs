@@ -4,7 +4,9 @@
 //! is read no further than to what is still wanted.
 
 use std::fmt;
+use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
 use crate::text::Text;
@@ -14,7 +16,11 @@ use crate::text::Text;
 pub(crate) struct Recent {
     pub(crate) branch: Option<String>,
     pub(crate) model: Option<String>,
+    /// The line that is being read may name a model, and none is known.
+    is_model_wanted: bool,
 }
+
+static MODEL: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"model\":"));
 
 impl Recent {
     /// Returns whether nothing is wanted any more.
@@ -25,9 +31,19 @@ impl Recent {
     /// Reads an entry that is older than those before it, until nothing is wanted any more. Returns whether it is one,
     /// as far as it was read.
     pub(crate) fn read(&mut self, line: &[u8]) -> bool {
+        // Prompts and tools' results name none, and are not read on for it.
+        self.is_model_wanted = self.model.is_none() && MODEL.find(line).is_some();
+        if self.is_settled() {
+            return true;
+        }
         let mut reader = serde_json::Deserializer::from_slice(line);
         let whole = Entry(self).deserialize(&mut reader).is_ok();
-        self.is_complete() || (whole && reader.end().is_ok())
+        self.is_settled() || (whole && reader.end().is_ok())
+    }
+
+    /// Returns whether the line that is being read can tell no more.
+    fn is_settled(&self) -> bool {
+        self.branch.is_some() && (self.model.is_some() || !self.is_model_wanted)
     }
 
     pub(crate) fn take_branch(&mut self, branch: Option<Text<'_>>) {
@@ -42,8 +58,8 @@ impl Recent {
     }
 
     /// An error, which is the only way to stop reading.
-    fn stop_if_complete<E: Error>(&self) -> Result<(), E> {
-        if self.is_complete() { Err(E::custom("nothing is wanted any more")) } else { Ok(()) }
+    fn stop_if_settled<E: Error>(&self) -> Result<(), E> {
+        if self.is_settled() { Err(E::custom("nothing is wanted any more")) } else { Ok(()) }
     }
 }
 
@@ -72,7 +88,7 @@ impl<'de> Visitor<'de> for Entry<'_> {
                 "message" => members.next_value_seed(Message(self.0))?,
                 _ => drop(members.next_value::<IgnoredAny>()?),
             }
-            self.0.stop_if_complete()?;
+            self.0.stop_if_settled()?;
         }
         Ok(())
     }
@@ -106,7 +122,7 @@ impl<'de> Visitor<'de> for Message<'_> {
                 "model" => self.0.take_model(members.next_value()?),
                 _ => drop(members.next_value::<IgnoredAny>()?),
             }
-            self.0.stop_if_complete()?;
+            self.0.stop_if_settled()?;
         }
         Ok(())
     }
@@ -143,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_line_that_breaks_off_before_all_is_known_is_no_entry() {
-        for line in [r#"{"gitBranch":"main","message":{"content":"x"#, r#"["gitBranch"]"#, "", "null"] {
+        for line in [r#"{"message":{"content":"x"#, r#"["gitBranch"]"#, "", "null"] {
             assert!(!Recent::default().read(line.as_bytes()), "{line}");
         }
     }

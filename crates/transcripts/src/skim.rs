@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt as _;
 
 use memchr::memrchr;
@@ -32,33 +33,96 @@ pub(crate) struct Skim {
 }
 
 /// Room for what is read, used again for the next file.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Buffer(Vec<u8>);
 
+impl Default for Buffer {
+    fn default() -> Self {
+        // Enough for nearly all files.
+        Self(vec![0; (LONG_HEAD + TAIL) as usize])
+    }
+}
+
+/// What to do about parts of a file that are not in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// Wait until the disk has brought them.
+    Await,
+    /// Read nothing: the error is one of [`is_missing`].
+    Leave,
+}
+
+/// Returns whether a file was not read for not being in memory, or because nobody can tell.
+pub(crate) fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Unsupported)
+}
+
 impl Buffer {
-    fn read(&mut self, file: &File, offset: u64, length: u64) -> io::Result<&[u8]> {
+    /// Reads a part of a file, of which the first `known` bytes are here already.
+    fn read(
+        &mut self,
+        file: &File,
+        offset: u64,
+        known: usize,
+        length: u64,
+        missing: Missing,
+    ) -> io::Result<&[u8]> {
         self.0.resize(self.0.len().max(length as usize), 0);
-        let mut filled = 0;
+        let mut filled = known;
         while filled < length as usize {
-            match file.read_at(&mut self.0[filled..length as usize], offset + filled as u64)? {
-                0 => break,
-                read => filled += read,
+            let (room, offset) = (&mut self.0[filled..length as usize], offset + filled as u64);
+            let read = match missing {
+                Missing::Await => file.read_at(room, offset),
+                Missing::Leave => read_in_memory(file, room, offset),
+            };
+            match read {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(&self.0[..filled])
     }
 }
 
+#[cfg(target_os = "linux")]
+fn read_in_memory(file: &File, room: &mut [u8], offset: u64) -> io::Result<usize> {
+    let room = &mut [io::IoSliceMut::new(room)];
+    Ok(rustix::io::preadv2(file, room, offset, rustix::io::ReadWriteFlags::NOWAIT)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn read_in_memory(_: &File, _: &mut [u8], _: u64) -> io::Result<usize> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 impl Skim {
+    /// Has the system fetch what a look at a file will read, and does not wait for it.
+    pub(crate) fn announce(file: &File, size: u64, known: Option<&Opening>) {
+        // If it does not, that only costs time.
+        let fetch = |offset: u64, length: u64| {
+            let _ = fadvise(file, offset, NonZeroU64::new(length), Advice::WillNeed);
+        };
+        if size <= LONG_HEAD + TAIL {
+            return fetch(0, size);
+        }
+        fetch(size - TAIL - 1, TAIL + 1);
+        if known.is_none() {
+            fetch(0, HEAD);
+        }
+    }
+
     /// Looks at both ends of a file. What is known of its beginning from an earlier time still holds.
     pub(crate) fn of(
         file: &File,
         size: u64,
         known: Option<&Opening>,
         buffer: &mut Buffer,
+        missing: Missing,
     ) -> io::Result<Self> {
         if size <= LONG_HEAD + TAIL {
-            let bytes = buffer.read(file, 0, size)?;
+            let bytes = buffer.read(file, 0, 0, size, missing)?;
             let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
             let (older, tail) = bytes.split_at(last_lines(bytes));
             let mut ending = Ending::of(tail);
@@ -72,23 +136,22 @@ impl Skim {
             };
             return Ok(Self { opening, ending });
         }
-        // Only its ends are wanted, and the system would read on after each. If it does all the same, that only costs.
-        let _ = fadvise(file, 0, None, Advice::Random);
-        let end = buffer.read(file, size - TAIL - 1, TAIL + 1)?;
+        let end = buffer.read(file, size - TAIL - 1, 0, TAIL + 1, missing)?;
         let ending = Ending::of(&end[last_lines(end)..]);
         if let Some(opening) = known {
             return Ok(Self { opening: opening.clone(), ending });
         }
         let mut opening = OpeningReader::default();
-        let mut length = HEAD;
+        let (mut length, mut read) = (HEAD, 0);
         loop {
-            let head = buffer.read(file, 0, length.min(size))?;
-            let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+            let bytes = buffer.read(file, 0, read, length.min(size), missing)?;
+            read = bytes.len();
+            let head = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
             let is_enough = opening.read(head) || length >= size.min(LONGEST_LINE);
             if is_enough || (length >= LONG_HEAD && !opening.is_within_a_prompt(head)) {
                 return Ok(Self { opening: opening.end(head), ending });
             }
-            length *= 4;
+            length *= if length < LONG_HEAD { 2 } else { 4 };
         }
     }
 }
@@ -126,4 +189,36 @@ pub(crate) fn lines_from_the_end(bytes: &[u8]) -> impl Iterator<Item = (&[u8], b
         is_ended = true;
         Some((line, ended))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where a file system cannot tell what is in memory, nothing is.
+    #[test]
+    fn a_file_that_is_in_memory_is_read_the_same_without_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("session.jsonl");
+        let line = |number: usize| {
+            let filler = "x".repeat(number % 7 * 900);
+            format!(
+                "{{\"type\":\"user\",\"uuid\":\"{number}\",\"cwd\":\"/a\",\"message\":{{\"content\":\"hi {filler}\"}}}}\n"
+            )
+        };
+        for lines in [0, 3, 30, 300] {
+            std::fs::write(&path, (0..lines).map(line).collect::<String>()).unwrap();
+            let (file, mut buffer) = (File::open(&path).unwrap(), Buffer::default());
+            let size = file.metadata().unwrap().len();
+            file.sync_all().unwrap();
+            let mut look = |missing| Skim::of(&file, size, None, &mut buffer, missing);
+            let awaited = look(Missing::Await).unwrap();
+            assert!(look(Missing::Leave).map_or_else(|error| is_missing(&error), |left| left == awaited));
+            let _ = fadvise(&file, 0, None, Advice::DontNeed);
+            let left = look(Missing::Leave);
+            assert!(left.map_or_else(|error| is_missing(&error), |left| left == awaited));
+            Skim::announce(&file, size, None);
+            assert_eq!(look(Missing::Await).unwrap(), awaited);
+        }
+    }
 }

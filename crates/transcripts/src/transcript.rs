@@ -113,9 +113,8 @@ impl Transcript {
     /// Returns every conversation there is, one for each entry that nothing follows, in the order of the file.
     pub fn branches(&self) -> Vec<Chain> {
         // A tool's result that the trunk has beside it is no branch of its own.
-        let active = self.active();
-        let beside =
-            |place: &Place| active.links.iter().any(|link| link.span == self.tree.nodes[*place].span);
+        let active: HashSet<u64> = self.active().links.iter().map(|link| link.span.offset).collect();
+        let beside = |place: &Place| active.contains(&self.tree.nodes[*place].span.offset);
         let leaf = self.tree.active_leaf(self.scan.leaf);
         let leaves = self.tree.leaves().filter(|place| Some(*place) == leaf || !beside(place));
         leaves.map(|leaf| self.chain(leaf)).collect()

@@ -256,6 +256,59 @@ fn a_folder_that_takes_the_place_of_another_is_followed() {
     }
 }
 
+/// A folder gives no notice when one above it is renamed, nor when a link to it leads elsewhere.
+#[test]
+fn what_leads_to_the_folder_may_be_renamed_deleted_or_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, real) = (folder.path().join("home"), folder.path().join("real"));
+    let path = home.join("linked/claude/projects/-a/s.jsonl");
+    let make =
+        |place: &str| fs::create_dir_all(folder.path().join(place).join("claude/projects/-a")).unwrap();
+    let link = |to: &str| std::os::unix::fs::symlink(folder.path().join(to), home.join("linked")).unwrap();
+    let aside = |name: &str| folder.path().join(name);
+    fs::create_dir(&home).unwrap();
+    make("real/one");
+    link("real/one");
+    let (send, changes) = channel();
+    let take = move |change| drop(send.send(change));
+    let claude = ClaudeFolder::new(home.join("linked/claude"));
+    let _watch = Watch::all(&claude, From::Now, Means::Best, take).unwrap();
+    let mut subscriber = Subscriber::default();
+    let another_link = || {
+        make("other");
+        fs::remove_file(home.join("linked")).unwrap();
+        link("other");
+    };
+    let renamed_link = || {
+        fs::rename(home.join("linked"), aside("link")).unwrap();
+        make("home/linked");
+    };
+    let renamed_target = || {
+        fs::rename(&real, aside("real-before")).unwrap();
+        make("real/one");
+    };
+    let renamed_above = || {
+        fs::rename(&home, aside("home-before")).unwrap();
+        make("home/linked");
+    };
+    let deleted = || {
+        fs::remove_dir_all(home.join("linked/claude")).unwrap();
+        make("home/linked");
+    };
+    let changes_above: [&dyn Fn(); 5] =
+        [&renamed_target, &another_link, &renamed_link, &renamed_above, &deleted];
+    for (number, change) in changes_above.into_iter().enumerate() {
+        change();
+        let mut model: HashMap<PathBuf, Vec<String>> = HashMap::new();
+        for line in 0..3 {
+            let line = format!("{{\"uuid\":\"{number}-{line}\"}}");
+            append(&path, &format!("{line}\n"));
+            model.entry(path.clone()).or_default().push(line);
+            subscriber.wait_for(&changes, &model);
+        }
+    }
+}
+
 /// What happens to a file gives no notice where only a link to it is.
 #[test]
 fn one_session_is_followed_through_links_to_it() {

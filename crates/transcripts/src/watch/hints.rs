@@ -39,6 +39,9 @@ pub(super) struct Notices {
     /// By the number of their watch, which is that of a folder, whatever that is called.
     folders: HashMap<i32, PathBuf>,
     watched: HashMap<PathBuf, i32>,
+    /// What leads to the folder that holds everything: if one of these goes, all are to be looked for anew.
+    above: HashMap<PathBuf, i32>,
+    root: PathBuf,
     /// Not all folders could be watched, so that they are looked at too.
     is_partial: bool,
 }
@@ -53,6 +56,8 @@ impl Hints {
                     inotify,
                     folders: HashMap::new(),
                     watched: HashMap::new(),
+                    above: HashMap::new(),
+                    root: root.to_owned(),
                     is_partial: false,
                 }),
                 // Too many of them in use already.
@@ -66,8 +71,9 @@ impl Hints {
     pub(super) fn watch(&mut self, folders: Vec<PathBuf>, is_all: bool) -> bool {
         let Hints::Notices(notices) = self else { return false };
         let before = notices.watched.len();
+        let is_way_watched = notices.watch_the_way();
         let unwatched = folders.into_iter().filter(|folder| !notices.add(folder)).count();
-        notices.is_partial = unwatched > 0 || !is_all;
+        notices.is_partial = unwatched > 0 || !is_way_watched || !is_all;
         notices.watched.len() > before
     }
 
@@ -91,6 +97,39 @@ impl Hints {
 }
 
 impl Notices {
+    /// Watches the folders and links that lead to the one that holds everything, for nothing but that they go: a folder
+    /// gives no notice when one above it is renamed. Returns whether that worked.
+    fn watch_the_way(&mut self) -> bool {
+        let root = self.root.clone();
+        let way = |to: &Path| to.ancestors().skip(1).map(Path::to_owned).collect::<Vec<_>>();
+        // From above, each once the way to it is watched: what goes meanwhile is either told of or not found.
+        let mut is_watched = way(&root).iter().rev().all(|folder| self.add_above(folder));
+        if root.is_symlink() {
+            is_watched &= self.add_above(&root);
+        }
+        if let Ok(real) = root.canonicalize() {
+            is_watched &= way(&real).iter().rev().all(|folder| self.add_above(folder));
+        }
+        is_watched
+    }
+
+    fn add_above(&mut self, folder: &Path) -> bool {
+        // A relative path's first folder has no name.
+        if folder.as_os_str().is_empty() || self.above.contains_key(folder) {
+            return true;
+        }
+        let flags =
+            WatchFlags::MOVE_SELF | WatchFlags::DELETE_SELF | WatchFlags::DONT_FOLLOW | WatchFlags::MASK_ADD;
+        match inotify::add_watch(&self.inotify, folder, flags) {
+            Ok(number) => {
+                self.above.insert(folder.to_owned(), number);
+                true
+            }
+            // Whoever may not even look into a folder does not rename it either.
+            Err(error) => error == rustix::io::Errno::ACCESS,
+        }
+    }
+
     /// Watches a folder; returns whether that worked or needs not.
     fn add(&mut self, folder: &Path) -> bool {
         if self.watched.contains_key(folder) {
@@ -103,7 +142,8 @@ impl Notices {
             | WatchFlags::MOVED_TO
             | WatchFlags::DELETE_SELF
             | WatchFlags::MOVE_SELF
-            | WatchFlags::ONLYDIR;
+            | WatchFlags::ONLYDIR
+            | WatchFlags::MASK_ADD;
         match inotify::add_watch(&self.inotify, folder, flags) {
             Ok(number) => {
                 self.folders.insert(number, folder.to_owned());
@@ -120,7 +160,7 @@ impl Notices {
         let mut buffer = [MaybeUninit::uninit(); 8192];
         let mut reader = Reader::new(&self.inotify, &mut buffer);
         let (mut paths, mut everything): (Vec<PathBuf>, bool) = (Vec::new(), false);
-        let (mut gone, mut moved) = (Vec::new(), Vec::new());
+        let (mut gone, mut moved, mut is_way_gone) = (Vec::new(), Vec::new(), false);
         // It ends with an error when there are no more.
         while let Ok(notice) = reader.next() {
             let flags = notice.events();
@@ -130,6 +170,8 @@ impl Notices {
             if flags.contains(ReadFlags::MOVE_SELF) {
                 moved.extend(self.folders.get(&notice.wd()).cloned());
             }
+            let goes = ReadFlags::MOVE_SELF | ReadFlags::DELETE_SELF | ReadFlags::IGNORED;
+            is_way_gone |= flags.intersects(goes) && self.above.values().any(|above| *above == notice.wd());
             // Lost notices, and folders that come or go, mean that everything is looked at.
             everything |= flags.intersects(
                 ReadFlags::QUEUE_OVERFLOW
@@ -151,6 +193,9 @@ impl Notices {
         }
         gone.into_iter().for_each(|number| self.forget(number));
         moved.iter().for_each(|folder| self.forget_beneath(folder));
+        if is_way_gone {
+            self.forget_all();
+        }
         match (everything, paths.is_empty()) {
             (true, _) => Some(Hint::Everything),
             (false, false) => Some(Hint::Files(paths)),
@@ -175,10 +220,22 @@ impl Notices {
     fn forget_beneath(&mut self, moved: &Path) {
         let beneath = self.watched.iter().filter(|(folder, _)| folder.starts_with(moved));
         for number in beneath.map(|(_, number)| *number).collect::<Vec<_>>() {
-            // It can only fail when it is over already.
-            let _ = inotify::remove_watch(&self.inotify, number);
+            self.end(number);
             self.forget(number);
         }
+    }
+
+    /// Ends all watches.
+    fn forget_all(&mut self) {
+        let above = std::mem::take(&mut self.above).into_values();
+        let folders = std::mem::take(&mut self.folders).into_keys();
+        above.chain(folders).for_each(|number| self.end(number));
+        self.watched.clear();
+    }
+
+    fn end(&self, number: i32) {
+        // It can only fail when it is over already.
+        let _ = inotify::remove_watch(&self.inotify, number);
     }
 }
 
