@@ -79,7 +79,8 @@ export async function hold(page: Page, name: string): Promise<void> {
   await button.waitFor();
   await page.waitForFunction((it) => !(it as HTMLButtonElement).disabled, await button.elementHandle());
   await button.focus();
+  const request = await page.locator(".asked:not(.over)").first().getAttribute("data-request");
   await page.keyboard.down("Enter");
-  await page.locator(".asked:not(.over)").first().waitFor({ state: "detached" });
+  await page.locator(`.asked:not(.over)[data-request="${request}"]`).waitFor({ state: "detached" });
   await page.keyboard.up("Enter");
 }

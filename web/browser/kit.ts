@@ -11,7 +11,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from "playwrig
 const root = resolve(import.meta.dirname, "../..");
 
 /** The program under test: the one that was just built. */
-function program(): string {
+export function program(): string {
   const target = process.env.CARGO_TARGET_DIR ?? join(root, "target");
   const named = process.env.RETHREAD_BIN;
   const found = [named, join(target, "release/rethread"), join(target, "debug/rethread")].find(

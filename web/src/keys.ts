@@ -17,6 +17,12 @@ import { can, cardOf } from "./state/sessions.ts";
 import { isPanelOpen, turnTheme } from "./state/settings.ts";
 import { current, isAtEnd, jump, topNumber } from "./thread/thread.tsx";
 
+/** Whether a turn runs that can be ended here: not one that another keeper drives. */
+function isBusyHere(session: string): boolean {
+  const card = cardOf(session);
+  return (card?.state === "running" || card?.state === "waiting") && !card.driver_host;
+}
+
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   (target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName));
@@ -93,8 +99,7 @@ function press(event: KeyboardEvent): void {
   if (event.key === "Escape") {
     if (closeFind()) return;
     if (isSheetOpen.value) isSheetOpen.value = false;
-    else if (view === "session" && session && ["running", "waiting"].includes(cardOf(session)?.state ?? ""))
-      void interrupt(session);
+    else if (view === "session" && session && isBusyHere(session)) void interrupt(session);
     else if (view === "attention") history.back();
     return;
   }

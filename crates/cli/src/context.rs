@@ -83,7 +83,7 @@ impl Context {
     }
 
     /// Waits for something that writes, until it is durable or hopeless.
-    pub(crate) fn write<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(crate) fn write<T, E: From<Error>>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         self.patience()?.wait(work)
     }
 

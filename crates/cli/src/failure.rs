@@ -83,6 +83,16 @@ impl From<rethread_transcripts::Error> for Failure {
     }
 }
 
+impl From<rethread_bridge::Error> for Failure {
+    fn from(error: rethread_bridge::Error) -> Self {
+        match error {
+            rethread_bridge::Error::Store(error) => error.into(),
+            rethread_bridge::Error::Transcripts(error) => error.into(),
+            error => Failure::Failed { message: in_one_line(&error), hint: None },
+        }
+    }
+}
+
 /// Returns an error and its causes on one line.
 pub(crate) fn in_one_line(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();

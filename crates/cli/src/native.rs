@@ -1,6 +1,5 @@
 //! Claude Code's own sessions, and where rethread keeps what it needs for them.
 
-mod branches;
 mod export;
 mod handoff;
 mod history;

@@ -54,7 +54,7 @@ impl Patience {
 
     /// Waits for something to be written. When patience ends the store is closed, and what got through by then
     /// still counts.
-    pub(crate) fn wait<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(crate) fn wait<T, E: From<Error>>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         let mut work = pin!(work);
         match pollster::block_on(self.race(work.as_mut())) {
             Ended::Done(done) => done,
@@ -63,7 +63,7 @@ impl Patience {
                 let _ = self.store.close();
                 match pollster::block_on(poll_fn(|context| Poll::Ready(work.as_mut().poll(context)))) {
                     Poll::Ready(Ok(done)) => Ok(done),
-                    Poll::Ready(Err(_)) | Poll::Pending => Err(error),
+                    Poll::Ready(Err(_)) | Poll::Pending => Err(error.into()),
                 }
             }
         }

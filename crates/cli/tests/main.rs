@@ -12,6 +12,7 @@ mod fork;
 mod handoff;
 mod ids;
 mod keeper;
+mod keepers;
 mod kit;
 mod list;
 mod native;

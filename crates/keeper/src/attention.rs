@@ -114,6 +114,8 @@ pub(crate) enum Undecided {
     Changed(Box<Attention>),
     /// It is over already.
     Over(Box<Attention>),
+    /// Another keeper has to carry it out, and has not said that it did.
+    Unheard,
     Failed(Error),
 }
 
@@ -233,6 +235,22 @@ impl Attentions {
         Ok(decided)
     }
 
+    /// Takes over a request that another keeper died with; nothing if it is known. It can be asked again under its name.
+    pub(crate) fn adopt(&self, attention: Attention) -> Option<Attention> {
+        let mut state = self.state();
+        let id = attention.shown.id.clone();
+        if state.all.contains_key(&id) {
+            return None;
+        }
+        let lost = Attention { state: AttentionState::Lost, decided_at: Some(Timestamp::now()), ..attention };
+        if let Err(error) = self.write(&mut state, &lost) {
+            tracing::error!(%error, "a lost request cannot be written down");
+        }
+        state.order.push(id.clone());
+        state.all.insert(id, lost.clone());
+        Some(lost)
+    }
+
     /// Notes that a request needs no answer any more; nothing if it was decided.
     pub(crate) fn withdraw(&self, id: &str) -> Option<Attention> {
         let mut state = self.state();
@@ -252,6 +270,11 @@ impl Attentions {
         let state = self.state();
         let all = state.order.iter().rev().filter_map(|id| state.all.get(id));
         all.filter(|it| wanted.is_none_or(|wanted| it.state == wanted)).cloned().collect()
+    }
+
+    /// Returns whether a request is one of these.
+    pub(crate) fn knows(&self, id: &str) -> bool {
+        self.state().all.contains_key(id)
     }
 
     /// Returns whether a session waits for anybody.

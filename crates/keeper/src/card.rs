@@ -142,6 +142,8 @@ pub struct SessionCard {
     pub size: Option<u64>,
     /// The process of another program that is at work on it.
     pub driver_pid: Option<u32>,
+    /// The machine whose keeper drives it, where that is another keeper of the same store.
+    pub driver_host: Option<String>,
 }
 
 impl From<&transcripts::Session> for SessionCard {
@@ -184,6 +186,7 @@ impl From<&transcripts::Session> for SessionCard {
             subagents: session.subagents.len() as u64,
             size: Some(session.size),
             driver_pid: live.map(|live| live.pid),
+            driver_host: None,
         }
     }
 }
@@ -212,6 +215,7 @@ impl From<&Metadata> for SessionCard {
             subagents: 0,
             size: None,
             driver_pid: None,
+            driver_host: None,
         }
     }
 }

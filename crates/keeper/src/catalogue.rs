@@ -102,16 +102,58 @@ pub(crate) struct Catalogue {
     by_path: HashMap<PathBuf, String>,
     /// What sessions do that this keeper knows of.
     states: HashMap<String, SessionState>,
+    /// Sessions of which each home has a copy of the other's, and the home whose copy is the one that counts.
+    twins: HashMap<String, Home>,
 }
 
 impl Catalogue {
-    /// Returns one session. A bare id means the native one, if there is one.
+    /// Returns one session. A bare id means the native one, if there is one and it is not behind its copy.
     pub(crate) fn find(&self, home: Option<Home>, id: &str) -> Option<&Known> {
         let get = |home| self.sessions.get(&Key { home, id: id.to_owned() });
         match home {
             Some(home) => get(home),
-            None => get(Home::Native).or_else(|| get(Home::Stored)),
+            None => {
+                let twin = self.twins.get(id).and_then(|home| get(*home));
+                twin.or_else(|| get(Home::Native)).or_else(|| get(Home::Stored))
+            }
         }
+    }
+
+    /// Returns whether each home has a copy of the other's.
+    pub(crate) fn is_twin(&self, id: &str) -> bool {
+        self.twins.contains_key(id)
+    }
+
+    /// Says which of two copies counts; `None` if they are sessions of their own.
+    pub(crate) fn set_twin(&mut self, id: &str, home: Option<Home>) -> Vec<News> {
+        if self.twins.get(id).copied() == home {
+            return Vec::new();
+        }
+        let keys = [Home::Native, Home::Stored].map(|home| Key { home, id: id.to_owned() });
+        let before = keys.clone().map(|key| self.counts(&key));
+        match home {
+            Some(home) => self.twins.insert(id.to_owned(), home),
+            None => self.twins.remove(id),
+        };
+        let changed = keys.into_iter().zip(before).filter_map(|(key, before)| {
+            let card = Arc::clone(&self.sessions.get(&key)?.card);
+            match (before, self.counts(&key)) {
+                (true, false) => Some(News::Removed(card)),
+                (false, true) => Some(News::Created(card)),
+                _ => None,
+            }
+        });
+        let mut news: Vec<News> = changed.collect();
+        // Whoever shows one of them shows the other at once.
+        news.sort_by_key(|news| matches!(news, News::Removed(_)));
+        news
+    }
+
+    /// Returns whether lists show a session: not one that is only the copy of another.
+    fn counts(&self, key: &Key) -> bool {
+        self.twins.get(&key.id).is_none_or(|home| {
+            *home == key.home || !self.sessions.contains_key(&Key { home: *home, id: key.id.clone() })
+        })
     }
 
     /// Returns the id of the session that a transcript belongs to.
@@ -123,7 +165,7 @@ impl Catalogue {
     pub(crate) fn after(&self, rank: Option<&Rank>) -> impl Iterator<Item = (&Rank, &Arc<SessionCard>)> {
         use std::ops::Bound;
         let from = rank.map_or(Bound::Unbounded, Bound::Excluded);
-        self.order.range::<Rank, _>((from, Bound::Unbounded))
+        self.order.range::<Rank, _>((from, Bound::Unbounded)).filter(|(rank, _)| self.counts(rank.key()))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -159,11 +201,15 @@ impl Catalogue {
         }
         let card = Arc::clone(&known.card);
         self.order.insert(known.rank(), Arc::clone(&card));
-        self.sessions.insert(key, known);
-        Some(if before.is_some() { News::Updated(card) } else { News::Created(card) })
+        self.sessions.insert(key.clone(), known);
+        self.counts(&key).then_some(match before {
+            Some(_) => News::Updated(card),
+            None => News::Created(card),
+        })
     }
 
     pub(crate) fn remove(&mut self, key: &Key) -> Option<News> {
+        let counted = self.counts(key);
         let known = self.sessions.remove(key)?;
         self.order.remove(&known.rank());
         if let Some(session) = &known.native {
@@ -173,7 +219,7 @@ impl Catalogue {
         if let Some(parent) = parent.and_then(|parent| self.sessions.get(&parent)).cloned() {
             self.set(parent.without_fork(&key.id));
         }
-        Some(News::Removed(known.card))
+        counted.then_some(News::Removed(known.card))
     }
 
     /// Replaces all sessions of a home.
@@ -231,6 +277,29 @@ mod tests {
         let news = catalogue.replace(Home::Stored, vec![card("b", 2)]);
         assert!(matches!(&news[..], [News::Removed(card)] if card.session_id == "a"), "{news:?}");
         assert_eq!(ids(&catalogue), ["b"]);
+    }
+
+    #[test]
+    fn of_two_copies_the_one_that_counts_is_listed_and_found() {
+        let mut catalogue = Catalogue::default();
+        catalogue.replace(Home::Stored, vec![card("a", 1)]);
+        let mut native = card("a", 2);
+        Arc::make_mut(&mut native.card).home = Home::Native;
+        catalogue.put(native);
+        let homes = |catalogue: &Catalogue| -> Vec<Home> {
+            catalogue.after(None).map(|(_, card)| card.home).collect()
+        };
+        assert_eq!(homes(&catalogue), [Home::Native, Home::Stored]);
+        let news = catalogue.set_twin("a", Some(Home::Native));
+        assert!(matches!(&news[..], [News::Removed(card)] if card.home == Home::Stored), "{news:?}");
+        assert_eq!(catalogue.put(card("a", 3)), None, "what is not listed is no news");
+        let news = catalogue.set_twin("a", Some(Home::Stored));
+        assert!(matches!(&news[..], [News::Created(_), News::Removed(_)]), "{news:?}");
+        assert_eq!(homes(&catalogue), [Home::Stored]);
+        assert_eq!(catalogue.find(None, "a").unwrap().card.home, Home::Stored);
+        // The one that counts is gone: the other one is better than nothing.
+        catalogue.remove(&card("a", 3).key());
+        assert_eq!(homes(&catalogue), [Home::Native]);
     }
 
     #[test]

@@ -46,14 +46,23 @@ impl Keeper {
     }
 
     /// Refuses what must not happen to a session that is being driven.
-    pub(crate) fn refuse_while_driven(&self, key: &Key) -> Result<(), Problem> {
-        let driver = self.drivers.get(&key.id).filter(|_| key.home == Home::Native);
-        match driver.is_some_and(|driver| driver.is_running()) {
-            false => Ok(()),
-            true => Err(Problem::conflict("in-use", "this keeper drives the session")
-                .hint("interrupt it, or release its lease first")
-                .retryable()),
+    pub(crate) async fn refuse_while_driven(&self, key: &Key) -> Result<(), Problem> {
+        let driver = self.drivers.get(&key.id).filter(|_| key.home == Home::Native || self.shares());
+        let in_use = |detail: String| {
+            let problem = Problem::conflict("in-use", detail);
+            problem.hint("interrupt it, or release its lease first").retryable()
+        };
+        if driver.is_some_and(|driver| driver.is_running()) {
+            return Err(in_use("this keeper drives the session".into()));
         }
+        // Another keeper may, whose copy this is.
+        if key.home == Home::Stored && self.shares() {
+            let session = self.store().open(&key.id.parse()?).await?;
+            if let Some(holder) = session.driver().await? {
+                return Err(in_use(format!("{holder} drives the session")));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the agent's program, its version, and what is missing.
@@ -123,6 +132,7 @@ impl Keeper {
             subagents: 0,
             size: None,
             driver_pid: None,
+            driver_host: None,
         };
         let news = self.catalogue_mut().put(Known::stored(card));
         self.tell(news);

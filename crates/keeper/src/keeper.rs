@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use jiff::Timestamp;
-use rethread_store::{Filter, Show, Store};
+use rethread_store::{Filter, Metadata, Show, Store};
 use rethread_transcripts::{ClaudeFolder, Links, ListOptions};
 use tokio::sync::watch;
 
-use crate::attention::Attentions;
+use crate::attention::{Attention, Attentions};
 use crate::card::{Home, SessionCard};
 use crate::catalogue::{Catalogue, Known, News};
 use crate::claude_files::ClaudeFiles;
@@ -24,10 +24,16 @@ use crate::mirror::Mirror;
 use crate::pending::Pending;
 use crate::roots::Roots;
 use crate::settings::Settings;
+use crate::shared::{Behind, Others, Place, Silence, Silences};
 use crate::sketch::Sketches;
 
 /// A mark on sessions of the store that only hold what the keeper adds to a native one.
 pub const COMPANION: &str = "companion";
+
+/// Returns whether a session of the store holds nothing but what a keeper adds to a native one.
+pub fn is_companion(metadata: &Metadata) -> bool {
+    metadata.extra.contains_key(COMPANION) && metadata.entry_count == 0
+}
 
 /// The keeper.
 #[derive(Debug)]
@@ -49,6 +55,12 @@ pub(crate) struct Keeper {
     /// Sessions of the official SDKs.
     pub(crate) mirror: Mirror,
     pub(crate) sketches: Sketches,
+    pub(crate) place: Place,
+    /// What others do in the store.
+    pub(crate) others: Others,
+    /// What others do not know yet.
+    pub(crate) behind: Behind,
+    silences: Silences,
     /// Sessions that somebody decided to drive though another program does.
     taken_over: Mutex<HashSet<String>>,
     /// Sessions that were begun, by the key of whoever asked: the same key twice is one session.
@@ -65,6 +77,9 @@ pub(crate) struct Native {
 
 /// How old a listing of the store may be that is shown.
 const STORED: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// How long somebody waits for a listing of the store.
+const STORED_WITHIN: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Nothing beneath Claude Code's folder is followed: what is read here is shown to others.
 fn links() -> Links {
@@ -101,6 +116,10 @@ impl Keeper {
             pending: Pending::open(home)?,
             mirror: Mirror::new(settings.store.clone()),
             sketches: Sketches::default(),
+            place: Place::of(settings.claude_folder.as_deref()),
+            others: Others::default(),
+            behind: Behind::default(),
+            silences: Silences::default(),
             taken_over: Mutex::default(),
             begun: Mutex::default(),
             agent_version: tokio::sync::OnceCell::new(),
@@ -190,13 +209,47 @@ impl Keeper {
         let mut filter = Filter::default();
         (filter.archived, filter.children) = (Show::Also, Show::Hide);
         let listing = self.store().list(&filter).await?;
-        let is_companion = |card: &rethread_store::Metadata| card.extra.contains_key(COMPANION);
-        let cards = listing.sessions.iter().filter(|metadata| !is_companion(metadata)).map(SessionCard::from);
-        let readable = cards.filter(|card| self.admits(card.cwd.as_deref().map(Path::new)));
-        let all = readable.map(Known::stored).collect();
+        let cards = listing.sessions.iter().filter_map(|metadata| self.stored_card(metadata));
+        let all = cards.map(Known::stored).collect();
+        listing.sessions.iter().for_each(|metadata| self.note_twin(metadata));
         let news = self.catalogue_mut().replace(Home::Stored, all);
         self.tell(news);
         Ok(())
+    }
+
+    /// Lists the stored sessions anew if that can be done now; what was known of them stays otherwise. A database that is
+    /// away for a moment takes nothing from what is on this machine.
+    pub(crate) async fn refresh_stored(&self) {
+        match tokio::time::timeout(STORED_WITHIN, self.list_stored()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the store cannot be listed"),
+            Err(_) => tracing::warn!("the store takes too long to list"),
+        }
+    }
+
+    /// Returns whether other machines use the store too: then sessions that are driven here are kept up to date there.
+    pub(crate) fn shares(&self) -> bool {
+        let capabilities = self.store().backend().capabilities();
+        capabilities.across_hosts && capabilities.keeps
+    }
+
+    /// Tells nothing of a session's transcript while it is written from the store.
+    pub(crate) fn silence(&self, session: &str) -> Silence {
+        self.silences.begin(session)
+    }
+
+    /// Returns from where on lines of a session's transcript are news.
+    pub(crate) fn news_from(&self, session: &str) -> u64 {
+        self.silences.of(session)
+    }
+
+    /// Tells that somebody decided about a request.
+    pub(crate) fn tell_decision(&self, attention: &Attention, by: &str) {
+        let session = &attention.shown.session_id;
+        self.door.audit.write("decision", by, serde_json::json!({
+            "request": attention.shown.id, "session": session, "state": attention.state, "digest": attention.digest,
+        }));
+        self.hub.publish(session, "attention.decided", attention.outcome());
     }
 
     /// Has the next list look at the store in any case.

@@ -31,7 +31,7 @@ impl Gauge {
         Counted(self)
     }
 
-    fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Run {
     transcript: PathBuf,
     agent: Option<String>,
     subject: Subject,
+    /// Lines before this place have been told, when they were in the store.
+    from: u64,
     /// Who has to merge them with what the agent says.
     driver: Option<Arc<Driver>>,
     drafts: Drafts,
@@ -35,11 +37,15 @@ impl Run {
     pub(crate) fn new(keeper: &Keeper, session: String, agent: Option<String>, transcript: PathBuf) -> Self {
         let subject = Subject::new(&session, KIND);
         let driver = keeper.drivers.get(&session).filter(|_| agent.is_none());
-        Self { transcript, agent, driver, drafts: Drafts::new(subject.topic(), KIND), subject }
+        let from = if agent.is_none() { keeper.news_from(&session) } else { 0 };
+        Self { transcript, agent, driver, drafts: Drafts::new(subject.topic(), KIND), from, subject }
     }
 
     pub(crate) fn add(&mut self, keeper: &Keeper, line: Line<'_>) {
         let Some(mut item) = MessageItem::of_said(line) else { return };
+        if item.offset.is_some_and(|offset| offset < self.from) {
+            return;
+        }
         let agent = self.agent.clone();
         item.agent_id = agent.as_deref().map(Cow::Borrowed).or(item.agent_id);
         if let Some(driver) = self.driver.clone().filter(|_| item.agent_id.is_none()) {
@@ -57,6 +63,9 @@ impl Run {
     pub(crate) fn end(mut self, keeper: &Keeper) -> PathBuf {
         self.tell(keeper);
         keeper.hub.wake();
+        if let Some(driver) = &self.driver {
+            driver.share_soon();
+        }
         self.transcript
     }
 

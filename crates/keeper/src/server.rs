@@ -44,6 +44,7 @@ impl Running {
         let follower = Follower::start(&keeper)?;
         keeper.recall_pending();
         keeper.list_stored().await?;
+        keeper.compare_stored().await?;
         let path = home.join("address");
         let note = format!("http://localhost:{}\n", address.port());
         private_file::replace(&path, note.as_bytes()).map_err(Error::io("write", &path))?;
@@ -72,6 +73,10 @@ impl Running {
         let mut ending = keeper.ending.subscribe();
         let connections = Connections::new(routes::app(&keeper), keeper.ending.subscribe());
         tokio::spawn(Arc::clone(&keeper).end_idle());
+        tokio::spawn(Arc::clone(&keeper).watch_store());
+        if keeper.shares() {
+            tokio::spawn(Arc::clone(&keeper).make_up());
+        }
         tokio::pin!(shutdown);
         loop {
             tokio::select! {

@@ -47,6 +47,9 @@ pub struct Settings {
     pub patience: Duration,
     /// How often a client of the stream that hears nothing else hears that the keeper lives.
     pub heartbeat: Duration,
+    /// How long a session stays this keeper's when the store hears nothing of it any more; then others may drive it, and
+    /// this one does not.
+    pub lease: Duration,
 }
 
 /// The program that drives sessions.
@@ -88,6 +91,7 @@ impl Settings {
             idle: Duration::from_secs(5 * 60),
             patience: Duration::from_secs(30),
             heartbeat: Duration::from_secs(15),
+            lease: Duration::from_secs(60),
             home,
         }
     }

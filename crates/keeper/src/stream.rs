@@ -259,6 +259,7 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
         if self.interest.len() + topics.len() > TOPICS {
             return self.complain(Problem::bad_request("these are too many topics")).await;
         }
+        self.keeper.look_at_topics(topics.iter().map(String::as_str)).await;
         // What comes from here on reaches the client as one who wants it; what it missed is replayed first.
         while self.pass_on().await? {}
         let hub = &self.keeper.hub;

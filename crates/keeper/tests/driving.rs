@@ -48,7 +48,7 @@ impl Desk {
     }
 }
 
-fn environment(home: &Home) -> Vec<(String, String)> {
+pub(crate) fn environment(home: &Home) -> Vec<(String, String)> {
     let path = |path: PathBuf| path.to_str().unwrap().to_owned();
     let mut all = vec![
         ("HOME".into(), path(home.path().into())),

@@ -10,5 +10,6 @@ mod page;
 mod reading;
 mod security;
 mod session_store;
+mod shared;
 mod streams;
 mod ui;

@@ -414,3 +414,18 @@ fn what_needs_no_login_tells_nothing() {
     }
     assert_eq!(kept.ask("GET", "/healthz", &[("Authorization", "")], "").body, b"ok");
 }
+
+#[test]
+fn a_login_through_a_proxy_with_tls_is_never_shown_in_the_open() {
+    let home = Home::new();
+    let mut settings = home.settings();
+    settings.allowed_hosts = vec!["sessions.example.org".into()];
+    let kept = Kept::start(settings);
+    let code = kept.boot.split_once("#boot=").unwrap().1;
+    let body = json!({ "code": code }).to_string();
+    let headers =
+        [("Authorization", ""), ("Host", "sessions.example.org"), ("Origin", "https://sessions.example.org")];
+    let answer = kept.ask("POST", "/api/v1/auth/exchange", &headers, &body);
+    assert_eq!(answer.status, 204, "{}", answer.head);
+    assert!(answer.header("set-cookie").unwrap().ends_with("; Secure"), "{}", answer.head);
+}

@@ -1,6 +1,7 @@
 //! The seam: what a place must be able to do so that sessions can live there.
 
 mod forward;
+mod hint;
 mod key;
 
 use std::fmt;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+pub use self::hint::{Hint, Hints};
 pub use self::key::Key;
 use crate::error::Result;
 use crate::id::{BlobId, EntryId, SessionId};
@@ -153,6 +155,12 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Clears away what interrupted operations left behind.
     async fn sweep(&self) -> Result<u64> {
         Ok(0)
+    }
+
+    /// Returns hints of what others, and this process, append from now on, where the place gives any. They end when the
+    /// receiver is dropped.
+    fn hints(&self) -> Option<Hints> {
+        None
     }
 }
 

@@ -24,23 +24,36 @@ pub struct Holder {
     pub since: Timestamp,
     /// What it does, for people.
     pub what: String,
+    /// Which processes its number is one of, where that can be told: names of machines are not one of a kind, and
+    /// containers of one machine may share one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub realm: Option<String>,
 }
 
 impl Holder {
     /// Returns this process as a holder, from now on.
     pub fn this_process(what: &str) -> Self {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Self { host, pid: std::process::id(), since: Timestamp::now(), what: what.to_owned() }
+        Self { host, pid: std::process::id(), since: Timestamp::now(), what: what.to_owned(), realm: realm() }
     }
 
-    /// Returns whether the process is known to be dead: only one on this machine can be.
+    /// Returns whether the process is known to be dead: only one on this machine, whose number means something here, can
+    /// be.
     fn is_dead(&self) -> bool {
-        let here = rustix::system::uname().nodename().to_string_lossy() == self.host;
+        let here = rustix::system::uname().nodename().to_string_lossy() == self.host && realm() == self.realm;
         let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
         here && pid.is_none_or(|pid| {
             matches!(rustix::process::test_kill_process(pid), Err(error) if error == rustix::io::Errno::SRCH)
         })
     }
+}
+
+/// Returns which processes can be told from each other by their numbers here: those of one start of a machine, in one
+/// namespace.
+fn realm() -> Option<String> {
+    let start = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(format!("{} {}", start.trim(), namespace.display()))
 }
 
 impl fmt::Display for Holder {
@@ -172,8 +185,8 @@ impl Lease {
         self.replace(|lease| lease.renewals += 1).await
     }
 
-    /// Gives the lease back.
-    pub async fn release(self) -> Result<()> {
+    /// Gives the lease back. A renewal that is still on its way does not take it again.
+    pub async fn release(&self) -> Result<()> {
         self.replace(|lease| lease.released = true).await
     }
 
@@ -212,4 +225,19 @@ fn read(bytes: &[u8]) -> Option<LeaseDocument> {
 
 fn bytes(document: &LeaseDocument) -> Vec<u8> {
     serde_json::to_vec(document).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_of_another_machine_with_the_same_name_is_not_taken_for_dead() {
+        let mut gone = std::process::Command::new("true").spawn().unwrap();
+        gone.wait().unwrap();
+        let holder = Holder { pid: gone.id(), ..Holder::this_process("drives") };
+        assert!(holder.is_dead());
+        let elsewhere = Holder { realm: Some("another start pid:[4026531836]".into()), ..holder };
+        assert!(!elsewhere.is_dead());
+    }
 }

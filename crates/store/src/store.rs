@@ -160,8 +160,8 @@ impl Store {
         Self { inner: Arc::new(Inner { backend, writer, sightings: Sightings::default(), options }) }
     }
 
-    /// Returns whether entries are kept as they are.
-    pub(crate) fn keeps_secrets(&self) -> bool {
+    /// Returns whether entries are kept as they are, secrets and all.
+    pub fn keeps_secrets(&self) -> bool {
         self.inner.options.redactor.is_none()
     }
 

@@ -14,8 +14,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use pollster::block_on;
 use rethread_store::backend::{
-    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Known, Listed, LogKey,
-    LogName, Position, Put, Rewrite, Space, Target,
+    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Hints, Key, Known, Listed,
+    LogKey, LogName, Position, Put, Rewrite, Space, Target,
 };
 use rethread_store::{
     BlobId, EntryId, FileBackend, Line, MemoryBackend, OffBackend, Result, SessionId, conformance,
@@ -80,6 +80,7 @@ fn pointers_forward_the_methods_that_have_a_default_too() {
     block_on(async {
         pointer.changed(&log, 0).await.unwrap();
         pointer.find(&log, &"id".parse().unwrap()).await.unwrap();
+        pointer.hints();
         pointer.path(&log);
         pointer.refresh_blob(&BlobId::of(b"")).await.unwrap();
         pointer.rewrite(&log, &Known::default()).await.unwrap();
@@ -87,7 +88,7 @@ fn pointers_forward_the_methods_that_have_a_default_too() {
         pointer.stat(&log.session).await.unwrap();
         pointer.sweep().await.unwrap();
     });
-    let methods = ["changed", "find", "path", "refresh_blob", "rewrite", "settle", "stat", "sweep"];
+    let methods = ["changed", "find", "hints", "path", "refresh_blob", "rewrite", "settle", "stat", "sweep"];
     assert_eq!(*counted.calls(), methods.map(|method| (method, 1)).into());
 }
 
@@ -471,5 +472,10 @@ impl<B: Backend> Backend for Altered<B> {
     async fn sweep(&self) -> Result<u64> {
         self.called("sweep");
         self.inner.sweep().await
+    }
+
+    fn hints(&self) -> Option<Hints> {
+        self.called("hints");
+        self.inner.hints()
     }
 }

@@ -152,6 +152,7 @@ fn every_test_that_the_proof_names_is_one() {
         "cli/tests",
         "checkpoint/tests",
         "transcripts/tests",
+        "bridge/tests",
         "keeper/tests",
         "claude/tests",
         "backends/encrypted/tests",

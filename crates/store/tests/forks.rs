@@ -253,6 +253,16 @@ fn only_one_drives_and_whoever_was_replaced_cannot_write() {
 }
 
 #[test]
+fn a_lease_that_was_given_back_is_not_taken_again_by_a_renewal_on_its_way() {
+    let home = Home::new();
+    let session = conversation(&home.open(), "s", 1);
+    let lease = run(session.lease("agent", Duration::from_secs(60), Claim::IfFree)).unwrap();
+    run(lease.release()).unwrap();
+    run(lease.renew()).unwrap();
+    assert_eq!(run(session.driver()).unwrap(), None);
+}
+
+#[test]
 fn a_fork_that_was_materialized_still_shows_all_its_branches_and_counts_once() {
     let home = Home::new();
     let store = home.open();

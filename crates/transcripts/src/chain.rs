@@ -95,6 +95,11 @@ impl Chain {
         if count == 0 { Chain::default() } else { Chain { links: self.links[begins..].to_vec() } }
     }
 
+    /// Returns its entries from the n-th on, of every kind.
+    pub fn from(&self, entry: usize) -> Chain {
+        Chain { links: self.links.get(entry..).unwrap_or_default().to_vec() }
+    }
+
     /// Returns its first and its second half, for two threads to read.
     pub fn halves(&self) -> (Chain, Chain) {
         let (first, second) = self.links.split_at(self.links.len() / 2);

@@ -34,7 +34,8 @@ impl ClaudeFolder {
         // Both or neither: opened first, written to last.
         let opened = folder.append(file)?;
         write_beside(&folder, session, "custom-title.json", &json!({ "customTitle": name }))?;
-        append(opened, &path, &json!({ "type": "custom-title", "customTitle": name, "sessionId": session }))
+        let entry = json!({ "type": "custom-title", "customTitle": name, "sessionId": session });
+        append(opened, &path, entry.to_string().as_bytes())
     }
 
     /// Gives a session a tag, or takes it off.
@@ -42,7 +43,8 @@ impl ClaudeFolder {
         let path = self.find(session)?;
         let (folder, file) = self.place(&path)?;
         let tag = tag.unwrap_or_default().trim();
-        append(folder.append(file)?, &path, &json!({ "type": "tag", "tag": tag, "sessionId": session }))
+        let entry = json!({ "type": "tag", "tag": tag, "sessionId": session });
+        append(folder.append(file)?, &path, entry.to_string().as_bytes())
     }
 
     /// Puts a session away, or takes it out again.
@@ -54,14 +56,11 @@ impl ClaudeFolder {
     }
 }
 
-/// Appends one line with one call, as Claude Code does, so that it never lands within another's.
-fn append(mut file: File, path: &Path, entry: &Value) -> Result<()> {
+/// Appends lines with one call, as Claude Code does, so that they never land within another's.
+pub(crate) fn append(mut file: File, path: &Path, lines: &[u8]) -> Result<()> {
     let fail = |error| Error::io("append to", path)(error);
-    let mut line = format!("{entry}\n");
-    if ends_within_a_line(&file).map_err(fail)? {
-        line.insert(0, '\n');
-    }
-    file.write_all(line.as_bytes()).map_err(fail)
+    let begins = if ends_within_a_line(&file).map_err(fail)? { &b"\n"[..] } else { b"" };
+    file.write_all(&[begins, lines, b"\n"].concat()).map_err(fail)
 }
 
 fn ends_within_a_line(file: &File) -> std::io::Result<bool> {

@@ -9,6 +9,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::chain::Chain;
+use crate::change::append;
 use crate::claude_folder::ClaudeFolder;
 use crate::envelope::Envelope;
 use crate::error::{Error, Result};
@@ -132,6 +133,23 @@ impl ClaudeFolder {
         let within = folder.strip_prefix(self.path()).unwrap_or(Path::new(""));
         write_new(&self.open()?.made_beneath(within)?, &session, &lines)?;
         Ok(Written { session_id: session, path, entries: lines.len() })
+    }
+
+    /// Adds entries to the end of a session that nobody is at work on, with one call. Their `sessionId` is made to fit.
+    pub fn extend_session<'a>(
+        &self,
+        session: &str,
+        entries: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<Written> {
+        let path = self.find(session)?;
+        if let Some(live) = self.live().into_iter().find(|live| live.session == session) {
+            return Err(Error::InUse { session: session.into(), pid: live.pid });
+        }
+        let rewrite = Rewrite { session, ..Rewrite::default() };
+        let lines: Vec<Vec<u8>> = entries.into_iter().filter_map(|entry| rewrite.of(entry)).collect();
+        let (folder, file) = self.place(&path)?;
+        append(folder.append(file)?, &path, &lines.join(&b'\n'))?;
+        Ok(Written { session_id: session.to_owned(), path, entries: lines.len() })
     }
 
     /// Gives a fork the file history of its origin, as Claude Code does: the same files, linked.

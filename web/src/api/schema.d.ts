@@ -1443,6 +1443,8 @@ export interface components {
             created_at?: string | null;
             /** @description Where it works. */
             cwd?: string | null;
+            /** @description The machine whose keeper drives it, where that is another keeper of the same store. */
+            driver_host?: string | null;
             /**
              * Format: int32
              * @description The process of another program that is at work on it.

@@ -48,7 +48,7 @@ export function Composer({ transcript, card }: { transcript: Transcript; card: C
     element.style.height = "auto";
     element.style.height = `${Math.min(element.scrollHeight, 200)}px`;
   }, [draft.value]);
-  if (card?.home === "stored")
+  if (card?.home === "stored" && !can("share"))
     return (
       <ReadOnly words="This session is in a store, and read here. `rethread export --claude` makes it one of Claude Code's own." />
     );
@@ -59,8 +59,8 @@ export function Composer({ transcript, card }: { transcript: Transcript; card: C
       />
     );
   }
-  if (card?.state === "elsewhere" && !taken.value.has(transcript.name))
-    return <Elsewhere name={transcript.name} pid={card.driver_pid} />;
+  const isElsewhere = card?.state === "elsewhere" || !!card?.driver_host;
+  if (card && isElsewhere && !taken.value.has(transcript.name)) return <Elsewhere name={transcript.name} card={card} />;
   const isBusy = card?.state === "running" || card?.state === "waiting" || transcript.turnSince.value !== undefined;
   const isDamaged = !isBusy && !!card && card.health.status !== "ok";
   const send = () => {
@@ -235,14 +235,16 @@ function ReadOnly({ words }: { words: string }) {
 }
 
 /** Somebody else is at work on it: never driven twice in silence. */
-function Elsewhere({ name, pid }: { name: string; pid: number | null | undefined }) {
+function Elsewhere({ name, card }: { name: string; card: Card }) {
+  const host = card.driver_host;
   return (
     <div class="speak">
       <div class="read-only elsewhere">
         <Icon name="elsewhere" />
         <span class="grow">
-          <b>Open in a terminal</b>
-          {pid ? ` (process ${pid})` : ""}. What happens there shows here. Watch, fork, or take over.
+          <b>{host ? `Driven by the keeper on ${host}` : "Open in a terminal"}</b>
+          {card.driver_pid ? ` (process ${card.driver_pid})` : ""}. What happens there shows here. Watch, fork, or take
+          over.
         </span>
         <button type="button" onClick={() => void fork(name)}>
           Fork
@@ -250,7 +252,11 @@ function Elsewhere({ name, pid }: { name: string; pid: number | null | undefined
         <button
           type="button"
           class="bare"
-          title="Two programs on one session can leave one of them behind. The terminal is not told."
+          title={
+            host
+              ? "The agent there is ended first, and the session goes on here."
+              : "Two programs on one session can leave one of them behind. The terminal is not told."
+          }
           onClick={() =>
             void takeOver(name).then((done) => {
               if (done) taken.value = new Set([...taken.value, name]);

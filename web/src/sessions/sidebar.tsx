@@ -10,7 +10,7 @@ import { VirtualList } from "../parts/virtual_list.tsx";
 import { pending, wish } from "../state/attention.ts";
 import { stream } from "../state/live.ts";
 import { address, shownSession } from "../state/route.ts";
-import { grouped, isListed, look, matching, nameOf, sessions, title } from "../state/sessions.ts";
+import { cardOf, grouped, isListed, look, matching, nameOf, sessions, title } from "../state/sessions.ts";
 import { folded, SIDE, sideWidth, theme, turnTheme } from "../state/settings.ts";
 import { plain } from "../text/safe.ts";
 import { exact, number, place, shortened } from "../text/words.ts";
@@ -46,8 +46,8 @@ const rows = computed<Row[]>(() => {
     found.push({ kind: "project", place: where, count: cards.length, isFolded });
     if (isFolded) continue;
     const isAll = isFiltered || unfolded.value.has(where) || cards.length <= FEW + 2;
-    const here = shownSession.value;
-    const some = isAll ? cards : cards.filter((card, at) => at < FEW || nameOf(card) === here);
+    const here = shownSession.value ? cardOf(shownSession.value) : undefined;
+    const some = isAll ? cards : cards.filter((card, at) => at < FEW || card === here);
     for (const card of some) found.push({ kind: "card", card, key: nameOf(card) });
     if (some.length < cards.length) found.push({ kind: "more", place: where, count: cards.length - some.length });
   }
@@ -108,7 +108,7 @@ function RowView({ row }: { row: Row }) {
       return <p class="quiet none">{filter.value ? "No session matches." : "No sessions yet."}</p>;
     case "card": {
       const { card } = row;
-      const isHere = shownSession.value === nameOf(card);
+      const isHere = !!shownSession.value && cardOf(shownSession.value) === card;
       return (
         <a
           class={isHere ? "item here" : "item"}

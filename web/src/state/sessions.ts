@@ -85,7 +85,9 @@ export function matching(cards: Card[], text: string): Card[] {
 /** A session by what addresses call it. */
 export function cardOf(name: string): Card | undefined {
   version.value;
-  return known.get(name);
+  // A session of a shared store is in the one home or the other, by who drove it last.
+  const bare = name.replace(/^(stored|native):/, "");
+  return known.get(name) ?? known.get(bare) ?? known.get(`stored:${bare}`);
 }
 
 let isDue = false;

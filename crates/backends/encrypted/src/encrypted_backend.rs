@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use base64_simd::STANDARD;
 use bytes::Bytes;
 use rethread_store::backend::{
-    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Known, Listed, LogKey,
-    Position, Put, Rewrite, Space, Target,
+    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Hints, Key, Known, Listed,
+    LogKey, Position, Put, Rewrite, Space, Target,
 };
 use rethread_store::{BlobId, Entry, EntryId, Error, Kind, Line, Note, Result, SessionId, Stamp};
 
@@ -258,6 +258,11 @@ impl<B: Backend> Backend for EncryptedBackend<B> {
 
     async fn sweep(&self) -> Result<u64> {
         self.inner.sweep().await
+    }
+
+    fn hints(&self) -> Option<Hints> {
+        // They name nothing but sessions, whose names are not sealed.
+        self.inner.hints()
     }
 }
 

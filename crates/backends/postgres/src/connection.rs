@@ -8,8 +8,10 @@ use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
 use rethread_store::{Error, Result};
 use tokio::runtime::Handle;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Row, RowStream, SimpleQueryMessage, Statement};
+use tokio_postgres::{Client, Row, RowStream, SimpleQueryMessage, Socket, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::failure::{at, backend};
 use crate::settings::Settings;
@@ -112,7 +114,6 @@ impl Connection {
 #[derive(Debug)]
 pub(crate) struct Maker {
     pub(crate) settings: Settings,
-    pub(crate) place: String,
     pub(crate) runtime: Handle,
 }
 
@@ -121,8 +122,7 @@ impl Manager for Maker {
     type Error = Error;
 
     async fn create(&self) -> Result<Connection> {
-        let making = connect(self.settings.clone(), self.place.clone());
-        match self.runtime.spawn(making).await {
+        match self.runtime.spawn(connect(self.settings.clone())).await {
             Ok(made) => made,
             Err(ended) => Err(backend("connect to", ended)),
         }
@@ -136,23 +136,37 @@ impl Manager for Maker {
     }
 }
 
-async fn connect(settings: Settings, place: String) -> Result<Connection> {
+/// A connection that nobody has set up yet, or lets run.
+pub(crate) struct Dialled {
+    pub(crate) name: String,
+    pub(crate) client: Client,
+    pub(crate) connection:
+        tokio_postgres::Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>,
+}
+
+/// Gets through to the server, which may be about to start.
+pub(crate) async fn dial(settings: &Settings) -> Result<Dialled> {
     // Unlike any other's, so that the server can be told to end this very one.
     let name = format!("rethread {} {}", std::process::id(), uuid::Uuid::new_v4().simple());
     let (config, connector, begun) =
         (settings.config(&name)?, settings.encryption.connector()?, Instant::now());
-    let (client, connection) = loop {
+    loop {
         match config.connect(connector.clone()).await {
-            Ok(made) => break made,
+            Ok((client, connection)) => return Ok(Dialled { name, client, connection }),
             Err(error) if will_pass(&error) && begun.elapsed() < settings.patience => {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
-            Err(error) => return Err(at("connect to", &place, error)),
+            Err(error) => return Err(at("connect to", &settings.to_string(), error)),
         }
-    };
+    }
+}
+
+/// Makes a connection that runs by itself.
+pub(crate) async fn connect(settings: Settings) -> Result<Connection> {
+    let Dialled { name, client, connection } = dial(&settings).await?;
     // How it ends is told to whoever waits for an answer on it.
     tokio::spawn(async move { drop(connection.await) });
-    check(&client, &place).await?;
+    check(&client, &settings.to_string()).await?;
     Ok(Connection(Arc::new(Inner { client, name, statements: Mutex::default() })))
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use deadpool::managed::{Pool, PoolError, QueueMode};
 use rethread_store::Result;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinSet;
 use tokio::time::error::Elapsed;
 
@@ -41,7 +41,7 @@ impl Connections {
         let runtime = builder.worker_threads(1).thread_name("rethread-postgres").enable_all().build();
         let runtime = runtime.map_err(|error| backend("begin", error))?;
         let (place, patience) = (settings.to_string(), settings.patience);
-        let maker = Maker { settings, place: place.clone(), runtime: runtime.handle().clone() };
+        let maker = Maker { settings, runtime: runtime.handle().clone() };
         // The one that was used last knows its statements.
         let pool = Pool::builder(maker)
             .max_size(AT_ONCE)
@@ -50,6 +50,12 @@ impl Connections {
             .map_err(|error| backend("begin", error))?;
         let (limbo, is_ready) = (Limbo::default(), AtomicBool::new(false));
         Ok(Self { pool, place, patience, limbo, is_ready, runtime: Some(runtime) })
+    }
+
+    /// Returns where the connections live. What runs there ends with them.
+    pub(crate) fn runtime(&self) -> &Handle {
+        let Some(runtime) = &self.runtime else { unreachable!("it is there until this is dropped") };
+        runtime.handle()
     }
 
     /// Reads from the database; `None` if there is nothing yet. What was lost on its way is asked for again.
@@ -144,10 +150,9 @@ impl Connections {
     /// Does something where the connections live: it takes what comes as it comes, and no other thread is woken for each
     /// part of it.
     pub(crate) async fn near<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
-        let Some(runtime) = &self.runtime else { unreachable!("it is there until this is dropped") };
         // It ends with whoever waits for it.
         let mut tasks = JoinSet::new();
-        tasks.spawn_on(work, runtime.handle());
+        tasks.spawn_on(work, self.runtime());
         match tasks.join_next().await {
             Some(Ok(answer)) => answer,
             Some(Err(panicked)) => resume_unwind(panicked.into_panic()),
@@ -158,7 +163,7 @@ impl Connections {
     /// Waits for the server, but not for ever, on whatever thread this is.
     async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, Elapsed> {
         let timed = {
-            let _inside = self.runtime.as_ref().map(Runtime::enter);
+            let _inside = self.runtime().enter();
             tokio::time::timeout(self.patience, work)
         };
         timed.await

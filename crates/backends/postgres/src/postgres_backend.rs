@@ -6,14 +6,15 @@ use std::ops::Range;
 use async_trait::async_trait;
 use bytes::Bytes;
 use rethread_store::backend::{
-    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Listed, LogKey, Position,
-    Put, Space, Target, Version,
+    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Hints, Key, Listed, LogKey,
+    LogName, Position, Put, Space, Target, Version,
 };
 use rethread_store::{BlobId, EntryId, Error, Line, Result, SessionId};
 
 use crate::connections::Connections;
+use crate::notifier::Notifier;
 use crate::settings::Settings;
-use crate::{blobs, documents, listing, logs};
+use crate::{blobs, documents, listener, listing, logs};
 
 /// How often a document that changes while it is looked at is put again.
 const ATTEMPTS: usize = 100;
@@ -22,12 +23,16 @@ const ATTEMPTS: usize = 100;
 #[derive(Debug)]
 pub struct PostgresBackend {
     connections: Connections,
+    notifier: Notifier,
+    settings: Settings,
 }
 
 impl PostgresBackend {
     /// Names a database. Nothing is asked of it yet, and nothing is made until something is written.
     pub fn new(settings: Settings) -> Result<Self> {
-        Ok(Self { connections: Connections::new(settings)? })
+        let connections = Connections::new(settings.clone())?;
+        let notifier = Notifier::start(settings.clone(), connections.runtime());
+        Ok(Self { connections, notifier, settings })
     }
 }
 
@@ -63,7 +68,11 @@ impl Backend for PostgresBackend {
 
     async fn append(&self, log: &LogKey, at: Position, lines: &[Line], _: Durability) -> Result<Append> {
         let append = |connection, time| logs::append(connection, log, at, lines, time);
-        self.connections.write_again("append to", append).await
+        let appended = self.connections.write_again("append to", append).await?;
+        if log.name == LogName::Messages && !lines.is_empty() && matches!(appended, Append::Done { .. }) {
+            self.notifier.tell(&log.session);
+        }
+        Ok(appended)
     }
 
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
@@ -108,7 +117,11 @@ impl Backend for PostgresBackend {
                 Target::StaleBlob(blob, since) => blobs::remove_before(connection, blob, *since).await,
             }
         };
-        Ok(self.connections.write("remove from", remove).await?)
+        let removed = self.connections.write("remove from", remove).await?;
+        if let (Target::Session(session), true) = (target, removed) {
+            self.notifier.tell(session);
+        }
+        Ok(removed)
     }
 
     async fn changed(&self, log: &LogKey, since: Position) -> Result<bool> {
@@ -128,5 +141,9 @@ impl Backend for PostgresBackend {
 
     async fn sweep(&self) -> Result<u64> {
         Ok(self.connections.write("sweep", blobs::sweep).await?)
+    }
+
+    fn hints(&self) -> Option<Hints> {
+        Some(listener::listen(self.settings.clone(), self.connections.runtime()))
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use pollster::block_on;
 use rethread_postgres::{PostgresBackend, Settings};
 use rethread_store::Result;
-use rethread_store::backend::{Backend as _, Expect, Key};
+use rethread_store::backend::{Backend as _, Expect, Hint, Key};
 use rethread_testkit::Postgres;
 
 use crate::kit::installed;
@@ -22,6 +22,10 @@ fn try_to_put(port: u16, host: &str, parameters: &str) -> Result<(), String> {
     let url = format!("postgres://ada:se%40cret@{host}:{port}/postgres?{parameters}");
     let backend = PostgresBackend::new(Settings::parse(&url).unwrap()).unwrap();
     let put = block_on(backend.put(&Key::store("format").unwrap(), b"1", Expect::Any));
+    if put.is_ok() {
+        // Whoever listens gets in the same way.
+        assert_eq!(backend.hints().unwrap().recv_blocking(), Ok(Hint::Everything));
+    }
     put.map(drop).map_err(|error| {
         let causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
         let told = causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"));

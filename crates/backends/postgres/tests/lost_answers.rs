@@ -9,15 +9,11 @@ use rethread_store::backend::{Append, Backend as _, Durability, Expect, From, Ke
 use crate::kit::{entry, ids, line, messages, on, server, store_on};
 use crate::proxy::Proxy;
 
-fn url(proxy: &Proxy, database: &str) -> String {
-    format!("postgres://rethread@127.0.0.1:{}/{database}?sslmode=disable", proxy.port())
-}
-
 #[test]
 fn an_append_whose_answer_is_lost_is_found_again_and_not_doubled() {
     let Some(server) = server() else { return };
     let (proxy, database) = (Proxy::to(server.port()), server.database());
-    let backend = on(&url(&proxy, &database));
+    let backend = on(&proxy.url(&database));
     let log = messages("s");
     let append =
         |at, id: &str| block_on(backend.append(&log, at, &[line(at, id)], Durability::Synced)).unwrap();
@@ -40,7 +36,7 @@ fn an_append_whose_answer_is_lost_is_found_again_and_not_doubled() {
 fn a_document_whose_answer_is_lost_is_ours_and_not_in_conflict_with_us() {
     let Some(server) = server() else { return };
     let (proxy, database) = (Proxy::to(server.port()), server.database());
-    let backend = on(&url(&proxy, &database));
+    let backend = on(&proxy.url(&database));
     let key = Key::session("s".parse().unwrap(), "lease").unwrap();
     let put = |expect, bytes: &[u8]| match block_on(backend.put(&key, bytes, expect)).unwrap() {
         Put::Done(version) => Expect::Version(version),
@@ -60,7 +56,7 @@ fn a_document_whose_answer_is_lost_is_ours_and_not_in_conflict_with_us() {
 fn a_request_that_comes_after_its_sender_gave_up_is_not_carried_out() {
     let Some(server) = server() else { return };
     let (proxy, database) = (Proxy::to(server.port()), server.database());
-    let mut settings = Settings::parse(&url(&proxy, &database)).unwrap();
+    let mut settings = Settings::parse(&proxy.url(&database)).unwrap();
     settings.patience = Duration::from_millis(700);
     let backend = PostgresBackend::new(settings).unwrap();
     let log = messages("s");
@@ -81,7 +77,7 @@ fn a_request_that_comes_after_its_sender_gave_up_is_not_carried_out() {
 fn wherever_answers_are_lost_every_entry_is_there_once_and_in_order() {
     let Some(server) = server() else { return };
     let (proxy, database) = (Proxy::to(server.port()), server.database());
-    let (store, session) = store_on(&url(&proxy, &database));
+    let (store, session) = store_on(&proxy.url(&database));
     let mut expected = Vec::new();
     for round in 0..24 {
         // Within an append, within a connection that is made anew, within what makes sure.

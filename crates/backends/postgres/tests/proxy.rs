@@ -1,4 +1,4 @@
-//! A way to the server that loses answers and keeps requests back.
+//! A way to the server that loses answers, keeps requests back, and lets nobody else through.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -14,6 +14,8 @@ pub(crate) struct Proxy {
     answers: Arc<AtomicI64>,
     /// What keeps requests back, for each connection.
     valves: Arc<Mutex<Vec<Arc<AtomicBool>>>>,
+    /// Who waits to be let through; `None` if whoever comes is.
+    waiting: Arc<Mutex<Option<Vec<TcpStream>>>>,
 }
 
 impl Proxy {
@@ -22,10 +24,16 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (answers, valves) = (Arc::new(AtomicI64::new(-1)), Arc::new(Mutex::new(Vec::new())));
-        let (left, all) = (answers.clone(), valves.clone());
+        let waiting = Arc::new(Mutex::new(None::<Vec<TcpStream>>));
+        let (left, all, queue) = (answers.clone(), valves.clone(), waiting.clone());
         thread::spawn(move || {
             for client in listener.incoming() {
-                let (client, server) = (client.unwrap(), TcpStream::connect(("127.0.0.1", server)));
+                let client = client.unwrap();
+                if let Some(queue) = &mut *queue.lock().unwrap() {
+                    queue.push(client);
+                    continue;
+                }
+                let server = TcpStream::connect(("127.0.0.1", server));
                 // The server may be down.
                 let Ok(server) = server else { continue };
                 let (valve, left) = (Arc::new(AtomicBool::new(false)), left.clone());
@@ -42,11 +50,12 @@ impl Proxy {
                 thread::spawn(move || pump(server, client, || left.fetch_sub(1, Ordering::SeqCst) != 0));
             }
         });
-        Self { port, answers, valves }
+        Self { port, answers, valves, waiting }
     }
 
-    pub(crate) fn port(&self) -> u16 {
-        self.port
+    /// Returns the URL of a database this way.
+    pub(crate) fn url(&self, database: &str) -> String {
+        format!("postgres://rethread@127.0.0.1:{}/{database}?sslmode=disable", self.port)
     }
 
     /// Loses one answer, after some more that come through, and the connection with it.
@@ -62,6 +71,21 @@ impl Proxy {
     /// Keeps back what is sent on the connections there are now.
     pub(crate) fn keep_back(&self) {
         self.valves.lock().unwrap().iter().for_each(|valve| valve.store(true, Ordering::SeqCst));
+    }
+
+    /// Lets whoever comes from now on wait.
+    pub(crate) fn leave_waiting(&self) {
+        *self.waiting.lock().unwrap() = Some(Vec::new());
+    }
+
+    /// Returns how many wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.lock().unwrap().as_ref().map_or(0, Vec::len)
+    }
+
+    /// Turns those away who wait, and lets the next ones through.
+    pub(crate) fn turn_away(&self) {
+        *self.waiting.lock().unwrap() = None;
     }
 
     /// Lets through what was kept back.

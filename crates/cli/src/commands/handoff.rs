@@ -55,7 +55,7 @@ impl Handoff {
             return Err(Failure::wrongly(message, "`--to URL` names one that both machines use"));
         }
         refuse_what_is_older(&id, to.as_ref(), context)?;
-        let refused = native::bring_in(&session, context)?;
+        let refused = native::bring_in(&session, context)?.unwrap_or_default();
         let stored = pollster::block_on(context.store.open(&id))?;
         let handed = Handed::pack(&session, &stored, context, ui)?;
         let mut done = Replicated::default();

@@ -1,7 +1,7 @@
 //! `list`: the sessions of a store, the newest first.
 
 use jiff::Timestamp;
-use rethread_keeper::{COMPANION, SessionCard};
+use rethread_keeper::{SessionCard, is_companion};
 use rethread_store::{Error, Filter, Listing, Metadata, Scope, SessionId, Show};
 use rethread_transcripts::Session;
 
@@ -81,7 +81,7 @@ impl List {
         };
         // What the keeper adds to a session of Claude Code's own is no session to anybody.
         let everything = self.filter.children == Show::Also;
-        listing.sessions.retain(|metadata| everything || !metadata.extra.contains_key(COMPANION));
+        listing.sessions.retain(|metadata| everything || !is_companion(metadata));
         if self.homes == Homes::Native || !native.is_empty() || !trashed.is_empty() {
             self.both(native, trashed, &listing, context, ui)?;
             return tell_unreadable(&listing, context, ui);

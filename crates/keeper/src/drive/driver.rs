@@ -19,6 +19,7 @@ use crate::hub::Wake;
 use crate::item::MessageItem;
 use crate::keeper::Keeper;
 use crate::merge::{Arrival, Merge, Told};
+use crate::shared::Share;
 
 /// A session that is driven.
 #[derive(Debug)]
@@ -44,6 +45,8 @@ pub(super) struct State {
     pub(super) used: Instant,
     pub(super) client: Option<Arc<ClaudeClient>>,
     pub(super) captures: Option<Arc<Captures>>,
+    /// Tells other keepers of the store.
+    pub(super) share: Option<Share>,
     /// The agent was told to end, and has not yet.
     pub(super) ending: bool,
     /// Nobody is to drive the session with this any more.
@@ -76,6 +79,7 @@ impl Driver {
             used: Instant::now(),
             client: None,
             captures: None,
+            share: None,
             ending: false,
             is_over: false,
             from: 0,
@@ -142,17 +146,35 @@ impl Driver {
         }
     }
 
-    /// Works out what the session does, and tells if that is new.
+    /// Works out what the session does.
+    pub(crate) fn doing(&self, keeper: &Keeper) -> SessionState {
+        let state = self.state();
+        match (&state.current, state.has_failed) {
+            (Some(_), _) if keeper.attention.is_waiting(&self.session) => SessionState::Waiting,
+            (Some(_), _) => SessionState::Running,
+            (None, true) => SessionState::Failed,
+            (None, false) => SessionState::Idle,
+        }
+    }
+
+    /// Says that there is something that other keepers of the store have to know.
+    pub(crate) fn share_soon(&self) {
+        if let Some(share) = &self.state().share {
+            share.soon();
+        }
+    }
+
+    /// Says that others wrote to the stored session.
+    pub(crate) fn heard(&self) {
+        if let Some(share) = &self.state().share {
+            share.heard();
+        }
+    }
+
+    /// Tells what the session does, if that is new.
     pub(crate) fn refresh_state(&self, keeper: &Keeper) {
-        let now = {
-            let state = self.state();
-            match (&state.current, state.has_failed) {
-                (Some(_), _) if keeper.attention.is_waiting(&self.session) => SessionState::Waiting,
-                (Some(_), _) => SessionState::Running,
-                (None, true) => SessionState::Failed,
-                (None, false) => SessionState::Idle,
-            }
-        };
+        let now = self.doing(keeper);
+        self.share_soon();
         let before = keeper.catalogue().find(Some(Home::Native), &self.session).map(|known| known.card.state);
         // One that was never sent anything is still about to begin.
         if before == Some(SessionState::Pending) && now == SessionState::Idle {

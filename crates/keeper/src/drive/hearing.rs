@@ -1,7 +1,7 @@
 //! What an agent says, until it ends.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rethread_claude::{Frame, FrameKind, MessageStream};
 use serde_json::{Value, json};
@@ -13,13 +13,10 @@ use crate::item::MessageItem;
 use crate::keeper::Keeper;
 use crate::merge::Arrival;
 
-/// How often a lease is renewed.
-const RENEWAL: Duration = Duration::from_secs(20);
-
 impl Driver {
     /// Hears what the agent says, until it ends.
     pub(super) async fn read(self: Arc<Self>, keeper: Arc<Keeper>, mut stream: MessageStream) {
-        let mut renewal = tokio::time::interval(RENEWAL);
+        let mut renewal = tokio::time::interval(keeper.settings.lease / 6);
         renewal.tick().await;
         loop {
             tokio::select! {
@@ -136,7 +133,7 @@ impl Driver {
         self.read_the_rest(keeper).await;
         self.take(keeper, Arrival::Ended, Wake::Now);
         let mut process = self.process.lock().await;
-        self.let_go(&mut process).await;
+        self.let_go(keeper, &mut process).await;
         drop(process);
         self.state().ending = false;
         self.refresh_state(keeper);

@@ -1,7 +1,7 @@
 //! The agent of a session: at most one, held by a lease, and ended when nobody needs it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use rethread_claude::ClaudeClient;
@@ -13,9 +13,8 @@ use super::driver::Driver;
 use crate::capture::{Captures, blocking};
 use crate::keeper::Keeper;
 use crate::problem::Problem;
+use crate::shared::{Driven, Share, give_way};
 
-/// How long a lease holds unless it is renewed.
-const LEASE: Duration = Duration::from_secs(60);
 /// How often it is looked whether an agent has ended, and how long that is waited for: an agent has so long to end by
 /// itself, and then it is made to.
 const ENDING: Duration = Duration::from_millis(25);
@@ -28,6 +27,10 @@ const STOPPING: Duration = Duration::from_secs(3);
 pub(super) struct Process {
     companion: Option<Session>,
     lease: Option<Arc<Lease>>,
+    /// When the lease was surely held.
+    renewed: Option<Instant>,
+    /// Who drove the session, alive, when it was taken over.
+    displaced: Option<Driven>,
 }
 
 /// Whether a session may be driven again after its agent was ended.
@@ -53,6 +56,10 @@ impl Driver {
         }
         let agent = keeper.settings.agent.clone().ok_or_else(|| keeper.nothing_to_drive_with())?;
         self.hold(keeper, &mut process, Claim::IfFree).await?;
+        if let Err(problem) = self.begin_to_share(keeper, &mut process).await {
+            self.let_go(keeper, &mut process).await;
+            return Err(problem);
+        }
         let transcript = keeper.transcript_of(&self.session);
         let from =
             transcript.as_ref().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |file| file.len());
@@ -72,7 +79,7 @@ impl Driver {
         let client = match started {
             Ok(client) => Arc::new(client),
             Err(error) => {
-                self.let_go(&mut process).await;
+                self.let_go(keeper, &mut process).await;
                 let problem = Problem::new(StatusCode::BAD_GATEWAY, "agent-failed").detail(error.to_string());
                 return Err(problem.hint("`rethread doctor` and `claude --version` say more").retryable());
             }
@@ -102,25 +109,66 @@ impl Driver {
         let store = keeper.store().clone();
         let companion = blocking(async move {
             let id: rethread_store::SessionId = begin.session.parse()?;
-            if let Some(session) = store.load(&id).await? {
-                return Ok::<_, rethread_store::Error>(session);
+            match store.load(&id).await {
+                // Somebody threw the copy away; whoever goes on with the session wants it back.
+                Err(rethread_store::Error::Trashed(_)) => return store.restore(&id).await,
+                Ok(None) => {}
+                Ok(Some(session)) => return Ok(session),
+                Err(error) => return Err(error),
             }
             let session = store.create(NewSession::at(&begin.cwd).id(id)).await?;
             session.update(move |metadata| begin.note(metadata)).await?;
             Ok(session)
         });
         let companion = companion.await?;
+        let begun = Instant::now();
+        if let Some(lease) = process.lease.clone().filter(|_| claim == Claim::IfFree) {
+            // Nobody renews it as long as no agent runs: somebody else may have it by now.
+            match blocking(async move { lease.renew().await }).await {
+                Ok(()) => process.renewed = Some(begun),
+                Err(rethread_store::Error::Fenced { .. }) => process.lease = None,
+                Err(error) => return Err(error.into()),
+            }
+        }
         if process.lease.is_none() || claim == Claim::TakeOver {
-            let own = companion.clone();
-            let lease = blocking(async move { own.lease("rethread keeper", LEASE, claim).await }).await?;
-            process.lease = Some(Arc::new(lease));
+            if claim == Claim::TakeOver && keeper.shares() && companion.driver().await?.is_some() {
+                let driven = Driven::of(&companion.metadata().await?);
+                process.displaced = driven.filter(|driven| driven.keeper != keeper.hub.epoch());
+            }
+            let (own, holds) = (companion.clone(), keeper.settings.lease);
+            let lease = blocking(async move { own.lease("rethread keeper", holds, claim).await }).await?;
+            (process.lease, process.renewed) = (Some(Arc::new(lease)), Some(begun));
         }
         process.companion = Some(companion);
         Ok(())
     }
 
-    pub(super) async fn let_go(&self, process: &mut Process) {
-        if let Some(lease) = process.lease.take().and_then(Arc::into_inner) {
+    /// Takes over what was said elsewhere, and begins to tell others what is said here.
+    async fn begin_to_share(
+        self: &Arc<Self>,
+        keeper: &Arc<Keeper>,
+        process: &mut Process,
+    ) -> Result<(), Problem> {
+        let (Some(companion), Some(lease), true) = (&process.companion, &process.lease, keeper.shares())
+        else {
+            return Ok(());
+        };
+        let displaced = process.displaced.take();
+        self.catch_up(keeper, companion, displaced.as_ref()).await?;
+        // Said before anything is added, so that others know whose it is.
+        let driven = Driven::here(keeper, &self.session, self.doing(keeper));
+        lease.session().update(move |metadata| driven.note(metadata)).await?;
+        let share = Share::begin(keeper, self, lease.session().clone());
+        self.state().share = Some(share);
+        Ok(())
+    }
+
+    pub(super) async fn let_go(&self, keeper: &Keeper, process: &mut Process) {
+        let share = self.state().share.take();
+        if let Some(share) = share {
+            keeper.behind.set(&self.session, !share.finish().await);
+        }
+        if let Some(lease) = process.lease.take() {
             // One that cannot be given back lapses.
             let _ = blocking(async move { lease.release().await }).await;
         }
@@ -132,17 +180,38 @@ impl Driver {
         self.hold(keeper, &mut process, claim).await
     }
 
-    /// Keeps the lease alive; ends the agent if somebody took over.
-    pub(super) async fn renew(self: &Arc<Self>, keeper: &Arc<Keeper>) {
-        let lease = self.process.lock().await.lease.clone();
+    /// Keeps the lease alive; ends the agent if somebody took over, or can have.
+    pub(crate) async fn renew(self: &Arc<Self>, keeper: &Arc<Keeper>) {
+        let (lease, begun) = (self.process.lock().await.lease.clone(), Instant::now());
         let Some(lease) = lease else { return };
-        let renewed = blocking(async move { lease.renew().await }).await;
-        if let Err(error @ rethread_store::Error::Fenced { .. }) = renewed {
-            tracing::warn!(%error, "somebody took over");
-            self.process.lock().await.lease = None;
-            let data = json!({ "session_id": &*self.session, "taken_over": error.to_string() });
-            keeper.hub.publish(&self.session, "session.state", data);
-            self.end(keeper, Ending::ForNow).await;
+        let own = Arc::clone(&lease);
+        let renewed =
+            tokio::time::timeout(keeper.settings.lease / 3, blocking(async move { own.renew().await }));
+        let renewed = renewed.await;
+        let mut process = self.process.lock().await;
+        if !process.lease.as_ref().is_some_and(|now| Arc::ptr_eq(now, &lease)) {
+            return;
+        }
+        // An agent needs some time to end, before others may take the lease for lapsed.
+        let is_late = || process.renewed.is_none_or(|at| at.elapsed() >= keeper.settings.lease / 3 * 2);
+        let why = match renewed {
+            Ok(Ok(())) => {
+                process.renewed = process.renewed.max(Some(begun));
+                return;
+            }
+            Ok(Err(error @ rethread_store::Error::Fenced { .. })) => error.to_string(),
+            _ if !keeper.shares() || !is_late() => return,
+            _ => "the store does not answer, and somebody else may drive the session soon".to_owned(),
+        };
+        tracing::warn!(session = &*self.session, why, "the session is not driven here any more");
+        process.lease = None;
+        let companion = process.companion.clone();
+        drop(process);
+        let data = json!({ "session_id": &*self.session, "taken_over": why });
+        keeper.hub.publish(&self.session, "session.state", data);
+        self.end(keeper, Ending::ForNow).await;
+        if let Some(companion) = companion.filter(|_| keeper.shares()) {
+            give_way(keeper, companion).await;
         }
     }
 
@@ -177,7 +246,7 @@ impl Driver {
     async fn close(self: &Arc<Self>, keeper: &Arc<Keeper>, client: Option<Arc<ClaudeClient>>) {
         let Some(client) = client else {
             let mut process = self.process.lock().await;
-            self.let_go(&mut process).await;
+            self.let_go(keeper, &mut process).await;
             return;
         };
         if self.message().is_some() {

@@ -81,6 +81,9 @@ pub(crate) async fn info(State(keeper): State<Arc<Keeper>>, scope: Scope) -> Jso
     if program.is_some() {
         features.extend(["drive", "attention", "checkpoints"]);
     }
+    if keeper.shares() {
+        features.push("share");
+    }
     if settings.demonstration.is_some() && scope.whole().is_ok() {
         features.push("demo");
     }

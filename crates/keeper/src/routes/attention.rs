@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::attention::{Attention, AttentionState, Undecided, Verdict};
@@ -39,6 +40,10 @@ pub(crate) async fn list(
     Asked(query): Asked<AttentionQuery>,
 ) -> Json<AttentionPage> {
     let mut items = keeper.attention.list(query.state);
+    items.extend(
+        keeper.others.attention().into_iter().filter(|it| query.state.is_none_or(|state| it.state == state)),
+    );
+    items.sort_by_key(|it| std::cmp::Reverse(it.requested_at));
     items.retain(|it| query.session.as_ref().is_none_or(|session| it.shown.session_id == *session));
     // Of sessions that may not be seen, nothing waits here.
     items.retain(|it| is_seen(&keeper, &scope, it));
@@ -97,8 +102,9 @@ pub(crate) async fn decide(
     Part(id): Part,
     Body(decision): Body<Decision>,
 ) -> Result<Json<Attention>, Problem> {
-    let seen = keeper.attention.list(None).into_iter().find(|it| it.shown.id == id);
-    if !seen.is_some_and(|it| is_seen(&keeper, &seen_by, &it)) {
+    let here = keeper.attention.list(None).into_iter().find(|it| it.shown.id == id);
+    let elsewhere = if here.is_none() { keeper.others.request(&id) } else { None };
+    if !here.as_ref().or(elsewhere.as_ref()).is_some_and(|it| is_seen(&keeper, &seen_by, it)) {
         return Err(Problem::not_found("request"));
     }
     let Decision { decision, scope, updated_input, message, shown_digest } = decision;
@@ -107,10 +113,20 @@ pub(crate) async fn decide(
         Choice::Deny => Verdict::Deny { message },
     };
     let by = caller.name();
+    if let Some(attention) = elsewhere {
+        let decided = keeper.decide_elsewhere(attention, &shown_digest, verdict, &by).await;
+        return decided.map(Json).map_err(refused);
+    }
     let (own, digest, who) = (Arc::clone(&keeper), shown_digest, by.clone());
     let decided = tokio::task::spawn_blocking(move || own.attention.decide(&id, &digest, verdict, &who));
     let decided = decided.await.map_err(|error| Problem::failed(&error))?;
-    let attention = decided.map_err(|undecided| match undecided {
+    let attention = decided.map_err(refused)?;
+    keeper.tell_decision(&attention, &by);
+    Ok(Json(attention))
+}
+
+fn refused(undecided: Undecided) -> Problem {
+    match undecided {
         Undecided::Unknown => Problem::not_found("request"),
         Undecided::Failed(error) => Problem::failed(&error),
         Undecided::Changed(attention) => {
@@ -121,11 +137,9 @@ pub(crate) async fn decide(
         Undecided::Over(attention) => {
             Problem::conflict("already-decided", "the request is over").with("attention", attention)
         }
-    })?;
-    let (session, outcome) = (attention.shown.session_id.clone(), attention.outcome());
-    keeper.door.audit.write("decision", &by, json!({
-        "request": attention.shown.id, "session": session, "state": attention.state, "digest": attention.digest,
-    }));
-    keeper.hub.publish(&session, "attention.decided", outcome);
-    Ok(Json(attention))
+        Undecided::Unheard => Problem::new(StatusCode::GATEWAY_TIMEOUT, "not-heard")
+            .detail("the keeper that drives the session has not heard the decision yet")
+            .hint("it will, if it lives; look at the request again")
+            .retryable(),
+    }
 }

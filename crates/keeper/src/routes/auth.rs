@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,7 @@ pub(crate) struct Exchange {
 pub(crate) async fn exchange(
     Extension(door): Extension<Arc<Door>>,
     caller: Caller,
+    headers: HeaderMap,
     Body(Exchange { code }): Body<Exchange>,
 ) -> Result<Response, Problem> {
     let Some(cookie) = door.credentials.exchange(&code) else {
@@ -33,7 +34,10 @@ pub(crate) async fn exchange(
     };
     door.audit.write("login", &caller.name(), json!({}));
     let name = door.cookie_name();
-    let cookie = format!("{name}={cookie}; HttpOnly; SameSite=Strict; Path=/; Max-Age=2592000");
+    // A page that came over TLS, through a proxy, never shows it in the open.
+    let is_https = headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
+    let secure = if is_https { "; Secure" } else { "" };
+    let cookie = format!("{name}={cookie}; HttpOnly; SameSite=Strict; Path=/; Max-Age=2592000{secure}");
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())
 }
 

@@ -99,7 +99,7 @@ fn check_mode(keeper: &Keeper, mode: Option<&str>) -> Result<(), Problem> {
 /// Returns the driver of a session, unless somebody else drives it.
 async fn driver(keeper: &Arc<Keeper>, name: &SessionName) -> Result<Arc<Driver>, Problem> {
     let known = find_fresh(keeper, name).await?;
-    if known.card.home == Home::Stored {
+    if known.card.home == Home::Stored && !(keeper.shares() && keeper.native.is_some()) {
         return Err(Problem::bad_request("a stored session is driven after it was exported")
             .hint("`rethread export --claude ID` makes it a session of Claude Code's own"));
     }

@@ -55,6 +55,7 @@ pub(crate) async fn events(
         return Err(Problem::bad_request("a topic is `session:ID`, `sessions` or `all`"));
     }
     let interest = Interest::of(topics.split(','));
+    keeper.look_at_topics(topics.split(',')).await;
     let hub = &keeper.hub;
     let answer = |items: Vec<Box<RawValue>>, seq: u64, resync: bool| {
         Json(EventPage { items, after: format!("{}:{seq}", hub.epoch()), resync })

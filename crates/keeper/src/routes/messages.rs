@@ -85,21 +85,25 @@ pub(crate) async fn messages(
     name: SessionName,
     Asked(query): Asked<MessagesQuery>,
 ) -> Result<Json<MessagePage>, Problem> {
+    // Taken before anything is read: what happens meanwhile is told again, and is the same by its id.
+    let seq = keeper.hub.seq();
+    // From here on nothing is missed that others add, and it is known which copy of the session counts.
+    keeper.listen_to(&name.id).await;
     let known = match find(&keeper, &name) {
         Ok(known) => known,
         Err(_) => find_fresh(&keeper, &name).await?,
     };
-    read_page(&keeper, known, query).await.map(Json)
+    read_page(&keeper, known, query, seq).await.map(Json)
 }
 
 /// Reads a page of a session.
-pub(crate) async fn read_page(
+async fn read_page(
     keeper: &Arc<Keeper>,
     known: Known,
     query: MessagesQuery,
+    seq: u64,
 ) -> Result<MessagePage, Problem> {
-    // Taken before anything is read: what happens meanwhile is told again, and is the same by its id.
-    let (epoch, seq) = (keeper.hub.epoch().to_owned(), keeper.hub.seq());
+    let epoch = keeper.hub.epoch().to_owned();
     let (id, is_native) = (known.card.session_id.clone(), known.card.home == Home::Native);
     let own = Arc::clone(keeper);
     let is_agents = query.agent.is_some();

@@ -41,7 +41,7 @@ pub(crate) async fn projects(
     State(keeper): State<Arc<Keeper>>,
     scope: Scope,
 ) -> Result<Json<ProjectPage>, Problem> {
-    keeper.list_stored().await.map_err(|error| Problem::failed(&error))?;
+    keeper.refresh_stored().await;
     let catalogue = keeper.catalogue();
     let (mut items, mut known): (Vec<Project>, HashMap<Option<String>, usize>) = Default::default();
     let is_shown = |card: &SessionCard| !card.archived && scope.admits(card.cwd.as_deref());

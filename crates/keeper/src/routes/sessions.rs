@@ -72,7 +72,7 @@ pub(crate) async fn list(
     scope: Scope,
     Asked(query): Asked<SessionsQuery>,
 ) -> Result<Json<SessionPage>, Problem> {
-    keeper.list_stored().await.map_err(|error| Problem::failed(&error))?;
+    keeper.refresh_stored().await;
     let limit = query.limit.map_or(USUAL, |limit| (limit as usize).clamp(1, MOST));
     let cursor = match &query.cursor {
         Some(cursor) => Some(parse(cursor).ok_or_else(|| Problem::bad_request("that is no cursor"))?),
@@ -279,10 +279,15 @@ pub(crate) async fn delete(
 ) -> Result<Json<Deleted>, Problem> {
     let known = find_fresh(&keeper, &name).await?;
     let key = known.key();
-    keeper.refuse_while_driven(&key)?;
+    keeper.refuse_while_driven(&key).await?;
     match (&known.native, &keeper.native) {
         (Some(session), Some(native)) => {
             keeper.open_native(&session.path).map_err(|_| Problem::not_found("session"))?;
+            // Its copy goes with it, or it would be listed in its place.
+            let is_twin = keeper.catalogue().is_twin(&key.id);
+            if is_twin {
+                keeper.store().delete(&key.id.parse()?).await?;
+            }
             native.folder.delete(&key.id, &keeper.settings.trash)?;
         }
         _ if keeper.pending.delete(&key.id) => drop(keeper.drivers.remove(&key.id)),
@@ -316,7 +321,10 @@ pub(crate) async fn restore(
             let path = native.folder.restore(&name.id, trash)?;
             let news = keeper.look_at(&path).filter(|_| find(&keeper, &name).is_ok());
             match news {
-                Some(news) => keeper.tell(news),
+                Some(news) => {
+                    keeper.tell(news);
+                    keeper.restore_copy(&name.id).await?;
+                }
                 None => {
                     // Outside of the allowed roots: nobody here may know of it.
                     native.folder.delete(&name.id, trash)?;

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::{
-    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Known, Listed, LogKey,
-    Position, Put, Rewrite, Space, Target,
+    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Hints, Key, Known, Listed,
+    LogKey, Position, Put, Rewrite, Space, Target,
 };
 use crate::error::Result;
 use crate::id::{BlobId, EntryId, SessionId};
@@ -99,6 +99,10 @@ macro_rules! forward {
 
             async fn sweep(&self) -> Result<u64> {
                 (**self).sweep().await
+            }
+
+            fn hints(&self) -> Option<Hints> {
+                (**self).hints()
             }
         }
     };

@@ -1,0 +1,382 @@
+//! What happens in the store that this keeper does not do itself: sessions that other keepers drive, and those that any
+//! program writes to.
+//!
+//! Hints say where to look. They may be lost, so that every few seconds, and after every hint that says so, all sessions
+//! are compared with what was seen of them.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rethread_store::backend::{From, Hint, Hints, LogKey, LogName, Position, Space};
+use rethread_store::{Kind, Metadata, SessionId};
+use serde_json::json;
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::driven::Driven;
+use crate::attention::{Attention, AttentionState};
+use crate::capture::blocking;
+use crate::card::{Home, SessionCard, SessionState};
+use crate::catalogue::{Key, Known};
+use crate::error::{Error, Result};
+use crate::frame::Drafts;
+use crate::item::MessageItem;
+use crate::keeper::{Keeper, is_companion, over};
+use crate::topic::Subject;
+
+/// How often everything is compared with what was seen of it.
+const EVERY: Duration = Duration::from_secs(3);
+/// How long more hints are waited for.
+const SOON: Duration = Duration::from_millis(10);
+/// How long whoever wants to read a session that is here waits for the store to say whether others went on with it.
+const PATIENCE: Duration = Duration::from_secs(2);
+const CHUNK: usize = 1 << 20;
+const KIND: &str = "message.upsert";
+
+/// What was seen of the store's sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Others {
+    sessions: Mutex<HashMap<SessionId, Arc<AsyncMutex<Seen>>>>,
+    /// Everything was looked through at least once: what is new from then on began since.
+    has_compared: AtomicBool,
+    /// Requests of other keepers, by their ids.
+    attention: Mutex<HashMap<String, Attention>>,
+    /// Sessions whose driver is known to be dead.
+    orphans: Mutex<HashSet<SessionId>>,
+}
+
+/// What was seen of one session.
+#[derive(Debug, Default)]
+struct Seen {
+    /// What the last listing called its log.
+    change: String,
+    /// How far its log was read; unknown until somebody wants to know what is said in it.
+    next: Option<Position>,
+    /// Where the transcript is that the log followed when it was read so far.
+    place: Option<String>,
+    driven: Option<Driven>,
+}
+
+impl Others {
+    /// Returns requests of other keepers.
+    pub(crate) fn attention(&self) -> Vec<Attention> {
+        self.requests().values().cloned().collect()
+    }
+
+    /// Returns a request of another keeper.
+    pub(crate) fn request(&self, id: &str) -> Option<Attention> {
+        self.requests().get(id).cloned()
+    }
+
+    /// Returns what a stored session does, as far as its driver says so and lives.
+    pub(crate) fn state(&self, metadata: &Metadata) -> SessionState {
+        let is_orphan = self.orphans.lock().unwrap_or_else(PoisonError::into_inner);
+        match Driven::of(metadata) {
+            Some(driven) if driven.holds && !is_orphan.contains(&metadata.session_id) => match driven.state {
+                SessionState::Waiting => SessionState::Waiting,
+                _ => SessionState::Elsewhere,
+            },
+            _ => SessionState::Idle,
+        }
+    }
+
+    fn requests(&self) -> MutexGuard<'_, HashMap<String, Attention>> {
+        self.attention.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<AsyncMutex<Seen>>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Keeper {
+    /// Sees what happens in the store, until the keeper ends.
+    pub(crate) async fn watch_store(self: Arc<Self>) {
+        let hints = self.store().backend().hints();
+        let mut ending = self.ending.subscribe();
+        let mut every = tokio::time::interval(EVERY);
+        every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let hinted = tokio::select! {
+                () = over(&mut ending) => return,
+                _ = every.tick() => None,
+                hinted = hinted(hints.as_ref()) => Some(hinted),
+            };
+            let looked = match hinted {
+                Some(Some(sessions)) => self.look_at_stored(sessions).await,
+                // Where nobody looks and nobody else writes, the next one who asks is told what there is then.
+                None if !self.shares() && self.door.metrics.clients.get() == 0 => Ok(()),
+                None | Some(None) => self.compare_stored().await,
+            };
+            if let Err(error) = looked {
+                tracing::warn!(%error, "the store cannot be looked at");
+            }
+        }
+    }
+
+    /// Compares every session of the store with what was seen of it, and looks at those that changed.
+    pub(crate) async fn compare_stored(self: &Arc<Self>) -> Result<()> {
+        let backend = Arc::clone(self.store().backend());
+        let listed = blocking(async move { backend.list(Space::Sessions, None, usize::MAX).await }).await?;
+        let is_first = !self.others.has_compared.swap(true, Ordering::AcqRel);
+        let (mut changed, mut there) = (Vec::new(), HashSet::with_capacity(listed.len()));
+        for listed in listed {
+            let Ok(id) = listed.name.parse::<SessionId>() else { continue };
+            let known = self.others.all().get(&id).cloned();
+            there.insert(id.clone());
+            let Some(known) = known else {
+                // What was there when this keeper began is listed already.
+                let next = (!is_first).then_some(0);
+                let change = if is_first { listed.change } else { String::new() };
+                let seen = Seen { change, next, ..Seen::default() };
+                self.others.all().insert(id.clone(), Arc::new(AsyncMutex::new(seen)));
+                changed.push((!is_first).then_some(id));
+                continue;
+            };
+            let seen = known.lock().await;
+            let is_same = seen.change == listed.change && !listed.change.is_empty();
+            let may_die = seen.driven.as_ref().is_some_and(|driven| driven.holds);
+            if !is_same || may_die {
+                changed.push(Some(id));
+            }
+        }
+        let gone: Vec<SessionId> =
+            self.others.all().keys().filter(|id| !there.contains(id)).cloned().collect();
+        self.look_at_stored(changed.into_iter().flatten().chain(gone)).await
+    }
+
+    async fn look_at_stored(self: &Arc<Self>, sessions: impl IntoIterator<Item = SessionId>) -> Result<()> {
+        let mut looked = Ok(());
+        for session in sessions {
+            // One that cannot be read hides no other.
+            looked = self.look_at_one(&session).await.and(looked);
+        }
+        looked
+    }
+
+    /// Looks at the stored sessions that somebody wants to hear of, so that nothing is missed that is said in them.
+    pub(crate) async fn look_at_topics(self: &Arc<Self>, topics: impl Iterator<Item = &str>) {
+        for id in topics.filter_map(|topic| topic.strip_prefix("session:")) {
+            self.listen_to(id).await;
+        }
+    }
+
+    /// Looks at a session, if it is in the store and others may write to it.
+    pub(crate) async fn listen_to(self: &Arc<Self>, id: &str) {
+        let Ok(session) = id.parse::<SessionId>() else { return };
+        let is_stored = self.catalogue().find(None, id).is_none_or(|it| it.card.home == Home::Stored);
+        if !self.others.all().contains_key(&session) || !(self.shares() || is_stored) {
+            return;
+        }
+        // What is here can be read while the store is away.
+        let patience = if is_stored { Duration::MAX } else { PATIENCE };
+        match tokio::time::timeout(patience, self.look_at_one(&session)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, id, "a session of the store cannot be looked at"),
+            Err(_) => tracing::warn!(id, "the store does not answer"),
+        }
+    }
+
+    /// Looks at a session of the store, and tells what is new. From here on nothing that is said in it is missed.
+    pub(crate) async fn look_at_one(self: &Arc<Self>, session: &SessionId) -> Result<()> {
+        let seen = {
+            let fresh = || Arc::new(AsyncMutex::new(Seen { next: Some(0), ..Seen::default() }));
+            Arc::clone(self.others.all().entry(session.clone()).or_insert_with(fresh))
+        };
+        let mut seen = seen.lock().await;
+        let (store, id) = (self.store().clone(), session.clone());
+        let looked = blocking(async move {
+            // Asked first: what comes behind this is another change.
+            let listed = store.backend().stat(&id).await?;
+            let metadata = store.metadata(&id).await?;
+            Ok((listed.map(|listed| listed.change), metadata))
+        });
+        let (change, metadata) = match looked.await {
+            Ok(looked) => looked,
+            Err(rethread_store::Error::SessionNotFound(_) | rethread_store::Error::Gone(_)) => {
+                self.others.all().remove(session);
+                self.tell_attention(session, Vec::new());
+                self.forget_one(session);
+                return Ok(());
+            }
+            Err(error) => return Err(Error::Store(error)),
+        };
+        self.tell_entries(session, &mut seen, &metadata).await?;
+        self.hear_of(&mut seen, &metadata).await?;
+        self.put_stored(&metadata);
+        seen.change = change.unwrap_or_default();
+        Ok(())
+    }
+
+    /// Tells what was said since the last look, but for what a transcript here says itself.
+    async fn tell_entries(&self, session: &SessionId, seen: &mut Seen, metadata: &Metadata) -> Result<()> {
+        let log = LogKey::new(session.clone(), LogName::Messages);
+        let is_shown = self.admits(metadata.cwd.as_deref().map(Path::new));
+        let is_native = self.catalogue().find(Some(Home::Native), session.as_str()).is_some();
+        loop {
+            let (backend, log, from) = (Arc::clone(self.store().backend()), log.clone(), seen.next);
+            let from = from.filter(|_| is_shown).map_or(From::Last, From::Position);
+            let chunk = blocking(async move { backend.read(&log, from, CHUNK).await }).await?;
+            let before = seen.next.replace(chunk.next);
+            if from == From::Last {
+                seen.place = Driven::of(metadata).map(|driven| driven.place);
+                return Ok(());
+            }
+            if before == Some(chunk.next) {
+                return Ok(());
+            }
+            let subject = Subject::new(session.as_str(), KIND);
+            let mut drafts = Drafts::new(subject.topic(), KIND);
+            for line in &chunk.lines {
+                let (entry, position) = (line.entry(), line.stamp().position);
+                if line.stamp().kind == Kind::Note {
+                    seen.place = Driven::noted(&entry).map(|driven| driven.place).or(seen.place.take());
+                    continue;
+                }
+                if is_native && seen.place.as_ref() == Some(&self.place.id) {
+                    continue;
+                }
+                let item = MessageItem::of_stored(entry.as_bytes(), entry.id().as_str(), position);
+                item.into_iter().for_each(|item| drafts.add(item.small()));
+            }
+            if drafts.len() > 0 {
+                self.hub.publish_all(&subject, drafts);
+                self.hub.wake();
+            }
+        }
+    }
+
+    /// Hears what another keeper says of a session that it drives.
+    async fn hear_of(self: &Arc<Self>, seen: &mut Seen, metadata: &Metadata) -> Result<()> {
+        let session = &metadata.session_id;
+        let driven = Driven::of(metadata);
+        let is_ours = driven.as_ref().is_some_and(|driven| driven.keeper == self.hub.epoch());
+        if let Some(driver) = self.drivers.get(session.as_str()) {
+            driver.heard();
+        }
+        let mut now = match &driven {
+            Some(driven) if !is_ours && self.is_shown(metadata) => driven.attention.clone(),
+            _ => Vec::new(),
+        };
+        // What is in the journal here is told from there.
+        now.retain(|it| !self.attention.knows(&it.shown.id));
+        let is_held =
+            driven.as_ref().is_some_and(|driven| driven.holds) && !is_ours && self.is_shown(metadata);
+        let is_orphan = is_held && {
+            let (store, id) = (self.store().clone(), session.clone());
+            blocking(async move { store.open(&id).await?.driver().await }).await?.is_none()
+        };
+        {
+            let mut orphans = self.others.orphans.lock().unwrap_or_else(PoisonError::into_inner);
+            if is_orphan {
+                orphans.insert(session.clone())
+            } else {
+                orphans.remove(session)
+            };
+        }
+        if is_orphan {
+            for attention in now.iter_mut().filter(|it| it.state == AttentionState::Pending) {
+                (attention.state, attention.decided_at) = (AttentionState::Lost, Some(Timestamp::now()));
+            }
+        }
+        self.tell_attention(session, now);
+        seen.driven = driven.filter(|_| !is_ours);
+        Ok(())
+    }
+
+    fn tell_attention(&self, session: &SessionId, now: Vec<Attention>) {
+        let mut known = self.others.requests();
+        let mut before: HashMap<String, Attention> =
+            known.extract_if(|_, it| it.shown.session_id == session.as_str()).collect();
+        for attention in now {
+            let (id, state) = (attention.shown.id.clone(), attention.state);
+            let was = before.remove(&id);
+            let kind = match (was.map(|was| was.state), state) {
+                (Some(was), now) if was == now => None,
+                (_, AttentionState::Pending) => Some(("attention.requested", json!(attention))),
+                (None, _) => None,
+                (_, AttentionState::Lost) => Some(("attention.lost", json!(attention))),
+                (_, AttentionState::Withdrawn) => Some(("attention.withdrawn", json!(attention.outcome()))),
+                _ => Some(("attention.decided", json!(attention.outcome()))),
+            };
+            known.insert(id, attention);
+            if let Some((kind, data)) = kind {
+                self.hub.publish(session.as_str(), kind, data);
+            }
+        }
+        // What is not spoken of any more is over, whatever became of it.
+        let is_over =
+            |it: &Attention| it.state == AttentionState::Pending && !self.attention.knows(&it.shown.id);
+        for attention in before.into_values().filter(is_over) {
+            let over = Attention {
+                state: AttentionState::Withdrawn,
+                decided_at: Some(Timestamp::now()),
+                ..attention
+            };
+            self.hub.publish(session.as_str(), "attention.withdrawn", over.outcome());
+        }
+    }
+
+    /// Returns whether a session of the store may be seen, and is not in the trash.
+    fn is_shown(&self, metadata: &Metadata) -> bool {
+        metadata.trashed_at.is_none() && self.admits(metadata.cwd.as_deref().map(Path::new))
+    }
+
+    /// Returns a stored session as lists show it; `None` if they do not.
+    pub(crate) fn stored_card(&self, metadata: &Metadata) -> Option<SessionCard> {
+        if is_companion(metadata) || metadata.child || metadata.is_checkpoint || !self.is_shown(metadata) {
+            return None;
+        }
+        let state = self.others.state(metadata);
+        let is_driven = matches!(state, SessionState::Waiting | SessionState::Elsewhere);
+        let driver_host = Driven::of(metadata).filter(|_| is_driven).map(|driven| driven.host);
+        Some(SessionCard { state, driver_host, ..SessionCard::from(metadata) })
+    }
+
+    /// Notes which copy of a session counts that is in both homes: the one of whoever drove it last.
+    pub(crate) fn note_twin(&self, metadata: &Metadata) {
+        let home = Driven::of(metadata).map(|driven| match driven.place == self.place.id {
+            true => Home::Native,
+            false => Home::Stored,
+        });
+        let news = self.catalogue_mut().set_twin(metadata.session_id.as_str(), home);
+        self.tell(news);
+    }
+
+    fn put_stored(&self, metadata: &Metadata) {
+        self.note_twin(metadata);
+        match self.stored_card(metadata) {
+            Some(card) => {
+                let news = self.catalogue_mut().put(Known::stored(card));
+                self.tell(news);
+            }
+            None => self.forget_one(&metadata.session_id),
+        }
+    }
+
+    fn forget_one(&self, session: &SessionId) {
+        let key = Key { home: Home::Stored, id: session.to_string() };
+        let news = self.catalogue_mut().remove(&key);
+        self.tell(news);
+    }
+}
+
+/// Waits for hints. `None`: anything may have changed.
+async fn hinted(hints: Option<&Hints>) -> Option<HashSet<SessionId>> {
+    let Some(hints) = hints else { return std::future::pending().await };
+    let mut sessions = HashSet::new();
+    let Ok(first) = hints.recv().await else { return std::future::pending().await };
+    tokio::time::sleep(SOON).await;
+    let mut next = Some(first);
+    while let Some(hint) = next.take() {
+        match hint {
+            Hint::Session(session) => sessions.insert(session),
+            Hint::Everything => return None,
+        };
+        next = hints.try_recv().ok();
+    }
+    Some(sessions)
+}
