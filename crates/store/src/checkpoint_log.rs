@@ -27,7 +27,7 @@ impl Session {
             return Err(Error::TooLarge { size, limit });
         }
         let log = self.log(LogName::Checkpoints);
-        let drafts = vec![Draft::entry(entry)];
+        let drafts = vec![Draft::entry(&entry)];
         let request = Request { drafts, patience: Patience::UntilTrouble, ..Request::default() };
         let ack = self.store.request(&log, request).await?.await?;
         // A store may be told to sync late; what a rewind relies on cannot wait for that.
@@ -41,7 +41,7 @@ impl Session {
     /// record is known by its id.
     pub(crate) async fn inherit_checkpoints(&self, history: &[Record]) -> Result<()> {
         for copies in self.inherited_checkpoints(history).await?.chunks(COPIES) {
-            let drafts = copies.iter().cloned().map(Draft::entry).collect();
+            let drafts = copies.iter().map(Draft::entry).collect();
             self.submit(LogName::Checkpoints, drafts).await?.await?;
         }
         Ok(())

@@ -170,7 +170,7 @@ impl Session {
         };
         let mut tickets = Vec::new();
         for records in history.records.chunks(COPIES) {
-            let copies = records.iter().map(|record| Draft::Copy(record.entry.clone())).collect();
+            let copies = records.iter().map(|record| Draft::copy(&record.entry)).collect();
             tickets.push(self.store.request(&log, send(copies)).await?);
         }
         for ticket in tickets {

@@ -59,6 +59,14 @@ impl EntryId {
     }
 }
 
+impl EntryId {
+    /// Returns the first eight bytes of its SHA-256, by which an index knows it.
+    pub(crate) fn short_hash(&self) -> [u8; 8] {
+        let whole: [u8; 32] = Sha256::digest(self.as_str()).into();
+        std::array::from_fn(|at| whole[at])
+    }
+}
+
 impl FromStr for EntryId {
     type Err = Error;
 

@@ -92,7 +92,7 @@ impl Session {
     pub async fn append_new(&self, entries: Vec<Entry>) -> Result<Ticket> {
         let new = |entry| {
             let entry = self.store.redacted(entry);
-            self.check_size(&entry).map(|()| Draft::new_entry(entry))
+            self.check_size(&entry).map(|()| Draft::new_entry(&entry))
         };
         let drafts = entries.into_iter().map(new).collect::<Result<_>>()?;
         self.submit(LogName::Messages, drafts).await
@@ -137,7 +137,7 @@ impl Session {
         let same =
             present.entries().zip(&messages).take_while(|(one, other)| one.as_bytes() == other.as_bytes());
         let common = same.count();
-        let mut drafts: Vec<Draft> = messages[common..].iter().cloned().map(Draft::entry).collect();
+        let mut drafts: Vec<Draft> = messages[common..].iter().map(Draft::entry).collect();
         let mut lane = self.lane.clone();
         if common < present.records.len() {
             let leaf = match common.checked_sub(1).map(|last| &present.records[last]) {
@@ -392,7 +392,7 @@ impl Session {
     fn draft(&self, entry: Entry) -> Result<Draft> {
         let entry = self.store.redacted(entry);
         self.check_size(&entry)?;
-        Ok(Draft::entry(entry))
+        Ok(Draft::entry(&entry))
     }
 
     fn check_size(&self, entry: &Entry) -> Result<()> {

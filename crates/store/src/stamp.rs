@@ -101,6 +101,8 @@ pub struct Line {
     body_end: usize,
     /// When the entry says it was made, if it was looked at before it was stamped.
     timestamp: Option<Option<Timestamp>>,
+    /// That of its id, if it is known.
+    short_hash: Option<[u8; 8]>,
 }
 
 /// How a line lies in memory. Records are large: each form saves a copy of them.
@@ -125,18 +127,21 @@ impl Eq for Line {}
 impl Line {
     /// Stamps an entry.
     pub fn new(entry: &Entry, stamp: Stamp) -> Self {
-        Prepared::of(entry).stamp(stamp)
+        // The stamp may call it something else.
+        Self { short_hash: None, ..Prepared::of(entry).stamp(stamp) }
     }
 
     /// Makes a record of a body that was taken out of one before, as it was. For backends that wrap others.
     pub fn restored(body: Bytes, stamp: Stamp) -> Self {
         let checksum = crc32c::crc32c(&body[..body.len().saturating_sub(1)]);
-        let line = Prepared { body, checksum, timestamp: None }.stamp(stamp);
-        Self { timestamp: None, ..line }
+        let short_hash = stamp.id.short_hash();
+        let empty = is_empty_object(&body);
+        let prepared = Prepared { body, empty, checksum, timestamp: None, short_hash };
+        Self { timestamp: None, ..prepared.stamp(stamp) }
     }
 
     fn of(form: Form, stamp: Stamp, body_end: usize) -> Self {
-        Self { form, stored: OnceLock::new(), stamp, body_end, timestamp: None }
+        Self { form, stored: OnceLock::new(), stamp, body_end, timestamp: None, short_hash: None }
     }
 
     /// Reads a stored line back, or says what is wrong with it.
@@ -198,6 +203,15 @@ impl Line {
         pieces.into_iter()
     }
 
+    /// Returns the same pieces, shared; without a second one a newline follows the first.
+    pub(crate) fn shared_pieces(&self) -> (Bytes, Option<Arc<[u8]>>) {
+        match &self.form {
+            Form::Stamped(body, end) => (body.slice(..self.body_end), Some(end.clone())),
+            Form::Whole(bytes) => (bytes.clone(), None),
+            Form::Opened(..) => (Bytes::copy_from_slice(self.as_bytes()), None),
+        }
+    }
+
     /// Returns where the record belongs.
     pub fn stamp(&self) -> &Stamp {
         &self.stamp
@@ -222,18 +236,27 @@ impl Line {
         })
     }
 
+    /// Returns by what an index knows the record.
+    pub(crate) fn short_hash(&self) -> [u8; 8] {
+        self.short_hash.unwrap_or_else(|| self.stamp.id.short_hash())
+    }
+
     /// Returns the record as an entry.
     pub fn entry(&self) -> Entry {
         Entry::trusted(self.body(), self.stamp.id.clone())
     }
 }
 
-/// An entry that lacks nothing but its stamp: summed up on its caller's thread, not on the writer's.
+/// An entry that lacks nothing but its stamp: all that its bytes must be looked at for is done on its caller's thread.
+/// For the writer's they lie in another core's cache, or in none any more.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     body: Bytes,
+    /// It has no member, so that no comma goes before the stamp.
+    empty: bool,
     checksum: u32,
     timestamp: Option<Timestamp>,
+    short_hash: [u8; 8],
 }
 
 impl Prepared {
@@ -241,15 +264,20 @@ impl Prepared {
     pub(crate) fn of(entry: &Entry) -> Self {
         let body = entry.bytes().clone();
         let checksum = crc32c::crc32c(&body[..body.len() - 1]);
-        Self { body, checksum, timestamp: entry.timestamp() }
+        let (timestamp, short_hash) = (entry.timestamp(), entry.id().short_hash());
+        Self { empty: is_empty_object(&body), body, checksum, timestamp, short_hash }
+    }
+
+    /// Returns how many bytes the caller gave.
+    pub(crate) fn size(&self) -> usize {
+        self.body.len()
     }
 
     /// Stamps it.
-    pub(crate) fn stamp(self, stamp: Stamp) -> Line {
-        let Self { body, checksum, timestamp } = self;
+    pub(crate) fn stamp(&self, stamp: Stamp) -> Line {
         let Stamp { position, parent, depth, kind, id, left, unsettled } = &stamp;
         let mut end = Ending::default();
-        if !is_empty_object(&body) {
+        if !self.empty {
             end.push(b",");
         }
         end.push(OPENING);
@@ -266,12 +294,12 @@ impl Prepared {
         end.push(b" ");
         end.push_number(*left);
         end.push_number(*unsettled);
-        let checksum = crc32c::crc32c_append(checksum, end.as_bytes());
+        let checksum = crc32c::crc32c_append(self.checksum, end.as_bytes());
         end.push(&[28, 24, 20, 16, 12, 8, 4, 0].map(|shift| HEX[(checksum >> shift & 15) as usize]));
         end.push(b"\"}\n");
-        let body_end = body.len() - 1;
-        let form = Form::Stamped(body, end.as_bytes().into());
-        Line { timestamp: Some(timestamp), ..Line::of(form, stamp, body_end) }
+        let form = Form::Stamped(self.body.clone(), end.as_bytes().into());
+        let (timestamp, short_hash) = (Some(self.timestamp), Some(self.short_hash));
+        Line { timestamp, short_hash, ..Line::of(form, stamp, self.body.len() - 1) }
     }
 }
 

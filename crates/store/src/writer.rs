@@ -148,7 +148,7 @@ impl Writer {
         if state.closing {
             return Err((operation, Error::Closed));
         }
-        let (size, limits) = (operation.size(), &self.shared.limits);
+        let (size, limits) = (operation.size, &self.shared.limits);
         let State { queues, ready, bytes: total, .. } = &mut *state;
         if !queues.contains_key(log) {
             queues.insert(log.clone(), Queue::default());
@@ -383,6 +383,7 @@ impl Request {
     fn into_operation(self, log: &LogKey, unheard: &Arc<Unheard>) -> (Operation, Ticket) {
         let (reply, ticket) = Ticket::new(log, unheard);
         let Request { drafts, lane, nonce, patience } = self;
-        (Operation { drafts, lane, nonce, patience, reply: Some(reply) }, ticket)
+        let size = Operation::size_of(&drafts);
+        (Operation { drafts, size, lane, nonce, patience, reply: Some(reply) }, ticket)
     }
 }

@@ -56,8 +56,8 @@ pub trait DiskFile: Debug + Send + Sync {
     /// Writes some bytes at the end ([`Open::Append`]).
     fn append(&self, bytes: &[u8]) -> io::Result<usize>;
     /// Writes some bytes of several pieces at the end, with one call ([`Open::Append`]).
-    fn append_pieces(&self, pieces: &[&[u8]]) -> io::Result<usize> {
-        self.append(&pieces.concat())
+    fn append_pieces(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.append(&in_one(pieces))
     }
     /// Writes some bytes in place (not for [`Open::Append`]).
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
@@ -243,15 +243,11 @@ impl DiskFile for RealFile {
         io::Write::write(&mut &self.0, bytes)
     }
 
-    fn append_pieces(&self, pieces: &[&[u8]]) -> io::Result<usize> {
-        match pieces {
-            [piece] => self.append(piece),
+    fn append_pieces(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        match pieces.len() {
             // More would be cut off, and cost a second call.
-            _ if pieces.len() > MOST_PIECES => self.append(&pieces.concat()),
-            _ => {
-                let slices: Vec<IoSlice> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
-                io::Write::write_vectored(&mut &self.0, &slices)
-            }
+            count if count > MOST_PIECES => self.append(&in_one(pieces)),
+            _ => io::Write::write_vectored(&mut &self.0, pieces),
         }
     }
 
@@ -278,6 +274,12 @@ impl DiskFile for RealFile {
     fn unlock(&self) -> io::Result<()> {
         self.0.unlock()
     }
+}
+
+fn in_one(pieces: &[IoSlice<'_>]) -> Vec<u8> {
+    let mut whole = Vec::with_capacity(pieces.iter().map(|piece| piece.len()).sum());
+    pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
+    whole
 }
 
 /// Returns what is at a path, `None` only if nothing is: what cannot be looked at is not absent.

@@ -6,8 +6,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
 use super::disk::{Disk, DiskFile, Open, read_range, write_all_at};
 use super::scan::{self, Assembler};
 use super::segment::Segment;
@@ -86,7 +84,7 @@ impl Index {
             self.write();
             self.first = position;
         }
-        self.fresh.extend_from_slice(&hash(&line.stamp().id));
+        self.fresh.extend_from_slice(&line.short_hash());
     }
 
     /// Writes what was pushed, if it is worth it.
@@ -129,7 +127,7 @@ impl Slots {
 
     /// Returns the positions where an entry may be, newest first.
     pub(crate) fn candidates(&self, id: &EntryId) -> Vec<Position> {
-        let wanted = hash(id);
+        let wanted = id.short_hash();
         let matches = self.slots().filter(|(_, slot)| *slot == wanted);
         let mut positions: Vec<Position> = matches.map(|(position, _)| position).collect();
         positions.reverse();
@@ -150,11 +148,4 @@ impl Slots {
 /// Returns the index's file.
 pub(crate) fn path(folder: &Path, log: LogName) -> PathBuf {
     folder.join(format!("{}.index", log.as_str()))
-}
-
-fn hash(id: &EntryId) -> [u8; SLOT as usize] {
-    let digest = Sha256::digest(id.as_str().as_bytes());
-    let mut slot = [0; SLOT as usize];
-    slot.copy_from_slice(&digest[..SLOT as usize]);
-    slot
 }

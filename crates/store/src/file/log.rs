@@ -1,5 +1,6 @@
 //! The writing end of one log: used under the session's lock, by one thread at a time.
 
+use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -242,7 +243,7 @@ impl LogFile {
         self.length += size as u64;
         self.next += lines.len() as Position;
         for line in lines {
-            self.retained.push(line.clone());
+            self.retained.push(line);
             self.index.push(line);
         }
         match durability {
@@ -333,17 +334,21 @@ impl LogFile {
     fn write(&mut self, lines: &[Line]) -> Result<(usize, usize)> {
         let closing: &[u8] = if self.torn { b"\n" } else { b"" };
         let closing = std::iter::once(closing).filter(|closing| !closing.is_empty());
-        let pieces: Vec<&[u8]> = closing.chain(lines.iter().flat_map(Line::pieces)).collect();
+        let mut pieces = Vec::with_capacity(2 * lines.len() + 1);
+        pieces.extend(closing.chain(lines.iter().flat_map(Line::pieces)).map(IoSlice::new));
         let (mut count, mut size) = (lines.len(), pieces.iter().map(|piece| piece.len()).sum());
         if size == 0 {
             return Ok((0, 0));
         }
-        let mut written = 0;
+        let (mut rest, mut written) = (pieces.as_mut_slice(), 0);
         let failed = loop {
-            match self.file.append_pieces(&rest(&pieces, written)) {
+            match self.file.append_pieces(rest) {
                 Ok(0) => break Some(std::io::ErrorKind::WriteZero.into()),
                 Ok(_) if Defect::IgnoreAShortWrite.is_on() => written = size,
-                Ok(count) => written += count,
+                Ok(count) => {
+                    written += count;
+                    IoSlice::advance_slices(&mut rest, count);
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => break Some(error),
             }
@@ -441,16 +446,6 @@ impl LogFile {
     fn at(&self, action: &'static str) -> impl FnOnce(std::io::Error) -> Error {
         Error::io(action, self.path.clone())
     }
-}
-
-/// Returns the pieces without their first bytes.
-fn rest<'a>(pieces: &[&'a [u8]], mut skipped: usize) -> Vec<&'a [u8]> {
-    let unwritten = |piece: &&'a [u8]| {
-        let skip = skipped.min(piece.len());
-        skipped -= skip;
-        Some(&piece[skip..]).filter(|rest| !rest.is_empty())
-    };
-    pieces.iter().filter_map(unwritten).collect()
 }
 
 /// Returns how many lines of whole groups fit into what was written, and how many bytes they take.

@@ -1,6 +1,7 @@
 //! What a failed sync could take down with it, kept in memory to be written again.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -22,15 +23,40 @@ pub(crate) struct Retained {
 #[derive(Debug)]
 enum Piece {
     /// A record as it was written, with its newline.
-    Line(Line),
+    Record(Record),
     /// Bytes as they were found: whole lines, and whole groups.
     Found(Bytes),
+}
+
+/// The bytes of a record and nothing else: many of them wait for one sync, and a whole line is four times as large.
+#[derive(Debug)]
+struct Record {
+    body: Bytes,
+    /// `None`: a newline.
+    end: Option<Arc<[u8]>>,
+    ends_a_group: bool,
+}
+
+impl Record {
+    fn of(line: &Line) -> Self {
+        let (body, end) = line.shared_pieces();
+        Self { body, end, ends_a_group: line.stamp().left == 0 }
+    }
+
+    fn len(&self) -> usize {
+        self.body.len() + self.end.as_ref().map_or(1, |end| end.len())
+    }
+
+    fn line(&self) -> Option<Line> {
+        let end = self.end.as_deref().and_then(|end| end.strip_suffix(b"\n")).unwrap_or_default();
+        Line::parse([&self.body, end].concat().into()).ok()
+    }
 }
 
 impl Piece {
     fn len(&self) -> usize {
         match self {
-            Piece::Line(line) => line.size() + 1,
+            Piece::Record(record) => record.len(),
             Piece::Found(bytes) => bytes.len(),
         }
     }
@@ -38,7 +64,7 @@ impl Piece {
     /// Returns whether a group, if any, ends with it.
     fn ends_a_group(&self) -> bool {
         match self {
-            Piece::Line(line) => line.stamp().left == 0,
+            Piece::Record(record) => record.ends_a_group,
             Piece::Found(_) => true,
         }
     }
@@ -53,8 +79,8 @@ impl Retained {
     }
 
     /// Adds a record that was written next.
-    pub(crate) fn push(&mut self, line: Line) {
-        self.add(Piece::Line(line));
+    pub(crate) fn push(&mut self, line: &Line) {
+        self.add(Piece::Record(Record::of(line)));
     }
 
     /// Adds what was found next.
@@ -82,7 +108,7 @@ impl Retained {
         let mut lines = Vec::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Line(line) => lines.push(line.clone()),
+                Piece::Record(record) => lines.extend(record.line()),
                 Piece::Found(found) => lines.extend(whole_lines(found)),
             }
         }

@@ -263,7 +263,7 @@ impl Backlog {
 
     fn offer(&self, item: &Item, session: &Session) -> Result<Ticket> {
         let drafts = match item {
-            Item::Entry(entry) => vec![Draft::entry(session.store().redacted(entry.clone()))],
+            Item::Entry(entry) => vec![Draft::entry(&session.store().redacted(entry.clone()))],
             Item::Finish(finish) => {
                 let finish = finish.clone();
                 vec![Draft::Change(Box::new(move |metadata| finish.apply(metadata)))]

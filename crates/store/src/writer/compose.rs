@@ -12,6 +12,7 @@ use crate::defect::Defect;
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::fold::Leaf;
+use crate::id::EntryId;
 use crate::note::Note;
 use crate::stamp::{Kind, Line, Prepared, Stamp};
 use crate::ticket::Placed;
@@ -89,7 +90,7 @@ fn admit(log: &LogKey, head: &Head, operation: &Operation) -> Result<()> {
     // Forks go on through the trash, so a purge of their parent may still copy what they inherit.
     let about_trash = matches!(
         first,
-        Some(Draft::Note(Note::Restored { .. } | Note::Purging { .. }) | Draft::Copy(_) | Draft::CopiesEnd)
+        Some(Draft::Note(Note::Restored { .. } | Note::Purging { .. }) | Draft::Copy(..) | Draft::CopiesEnd)
     );
     if head.trashed && !about_trash {
         return Err(Error::Trashed(session()));
@@ -103,18 +104,35 @@ fn admit(log: &LogKey, head: &Head, operation: &Operation) -> Result<()> {
     }
 }
 
-/// A draft that became an entry.
-struct Record {
+/// A draft that became a record.
+struct Record<'a> {
     kind: Kind,
-    entry: Entry,
+    content: Content<'a>,
     /// The active leaf from here on, if it is chosen.
     leaf: Option<Leaf>,
-    prepared: Option<Prepared>,
 }
 
-impl Record {
-    fn new(kind: Kind, entry: Entry) -> Self {
-        Self { kind, entry, leaf: None, prepared: None }
+enum Content<'a> {
+    Drafted(&'a EntryId, &'a Prepared),
+    Made(Entry),
+}
+
+impl<'a> Record<'a> {
+    fn new(kind: Kind, id: &'a EntryId, prepared: &'a Prepared) -> Self {
+        Self { kind, content: Content::Drafted(id, prepared), leaf: None }
+    }
+
+    fn note(entry: Entry) -> Self {
+        Self { kind: Kind::Note, content: Content::Made(entry), leaf: None }
+    }
+}
+
+impl Content<'_> {
+    fn id(&self) -> &EntryId {
+        match self {
+            Content::Drafted(id, _) => id,
+            Content::Made(entry) => entry.id(),
+        }
     }
 }
 
@@ -124,17 +142,14 @@ fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) ->
     for draft in &mut operation.drafts {
         let lane = || operation.lane.as_ref().map(|lane| composed.place_of(lane)).unwrap_or_default();
         records.extend(match draft {
-            Draft::Entry(entry, prepared) => {
-                Some(Record { prepared: prepared.take(), ..Record::new(Kind::Entry, entry.clone()) })
-            }
-            Draft::NewEntry(entry, _) if is_there(head, entry) || !twice.insert(entry.id().clone()) => {
+            Draft::NewEntry(id, _) if is_there(head, id) || !twice.insert(id.clone()) => {
                 composed.left_out = true;
                 None
             }
-            Draft::NewEntry(entry, prepared) => {
-                Some(Record { prepared: prepared.take(), ..Record::new(Kind::Entry, entry.clone()) })
+            Draft::Entry(id, prepared) | Draft::NewEntry(id, prepared) => {
+                Some(Record::new(Kind::Entry, id, prepared))
             }
-            Draft::Copy(entry) => Some(Record::new(Kind::Copy, entry.clone())),
+            Draft::Copy(id, prepared) => Some(Record::new(Kind::Copy, id, prepared)),
             Draft::Note(note) => {
                 let inherited = match note {
                     Note::Created { origin: Some(origin), .. } => {
@@ -142,28 +157,26 @@ fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) ->
                     }
                     _ => None,
                 };
-                Some(Record {
-                    leaf: inherited,
-                    ..Record::new(Kind::Note, note.to_entry_after(head.entry_at)?)
-                })
+                Some(Record { leaf: inherited, ..Record::note(note.to_entry_after(head.entry_at)?) })
             }
             // Somebody else was faster: their copies serve as well, and these mean nothing.
             Draft::CopiesEnd if head.fold.as_ref().is_some_and(|fold| fold.origin.is_none()) => None,
             Draft::CopiesEnd => {
                 let Leaf { position: end, depth: count } = lane();
                 let note = Note::Materialized { at: Timestamp::now(), end, count };
-                Some(Record::new(Kind::Note, note.to_entry_after(head.entry_at)?))
+                Some(Record::note(note.to_entry_after(head.entry_at)?))
             }
             Draft::Leaf(leaf) => {
                 let note = Note::Leaf { at: Timestamp::now() }.to_entry_after(head.entry_at)?;
-                Some(Record { leaf: Some(*leaf), ..Record::new(Kind::Note, note) })
+                Some(Record { leaf: Some(*leaf), ..Record::note(note) })
             }
-            Draft::Change(change) => changed(head, change)?.map(|entry| Record::new(Kind::Note, entry)),
+            Draft::Change(change) => changed(head, change)?.map(Record::note),
         });
     }
     let count = records.len();
     let mut placed = Vec::with_capacity(count);
-    for (index, Record { kind, entry, leaf, prepared }) in records.into_iter().enumerate() {
+    composed.lines.reserve(count);
+    for (index, Record { kind, content, leaf }) in records.into_iter().enumerate() {
         if let Some(leaf) = leaf {
             head.leaf = leaf;
         }
@@ -173,12 +186,15 @@ fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) ->
             }
             _ => head.leaf,
         };
-        let (position, id) = (head.next, entry.id().clone());
+        let (position, id) = (head.next, content.id().clone());
         let depth = if kind == Kind::Note { before.depth } else { before.depth + 1 };
         let left = (count - index - 1) as u64;
         let unsettled = position - head.settled.min(position);
         let stamp = Stamp { position, parent: before.position, depth, kind, id: id.clone(), left, unsettled };
-        let line = prepared.unwrap_or_else(|| Prepared::of(&entry)).stamp(stamp);
+        let line = match content {
+            Content::Drafted(_, prepared) => prepared.stamp(stamp),
+            Content::Made(entry) => Line::new(&entry, stamp),
+        };
         head.apply(&line);
         if let (Some(lane), Kind::Entry | Kind::Copy) = (&operation.lane, kind) {
             composed.lanes.push((lane.clone(), Leaf { position: Some(position), depth }));
@@ -189,8 +205,8 @@ fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) ->
     Ok(placed)
 }
 
-fn is_there(head: &Head, entry: &Entry) -> bool {
-    head.seen.as_ref().is_some_and(|seen| seen.holds(entry.id())) && !Defect::AddTwice.is_on()
+fn is_there(head: &Head, id: &EntryId) -> bool {
+    head.seen.as_ref().is_some_and(|seen| seen.holds(id)) && !Defect::AddTwice.is_on()
 }
 
 fn changed(head: &Head, change: &mut super::operation::Change) -> Result<Option<Entry>> {

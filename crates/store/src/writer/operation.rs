@@ -7,6 +7,7 @@ use super::head::Lane;
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::fold::Leaf;
+use crate::id::EntryId;
 use crate::metadata::Metadata;
 use crate::note::Note;
 use crate::stamp::Prepared;
@@ -17,12 +18,12 @@ pub(crate) type Change = Box<dyn FnMut(&mut Metadata) + Send>;
 
 /// A record that does not know its place yet.
 pub(crate) enum Draft {
-    /// Part of the conversation; prepared, unless it was composed before.
-    Entry(Entry, Option<Prepared>),
+    /// Part of the conversation.
+    Entry(EntryId, Prepared),
     /// The same; nothing is written if the log holds an entry of this id.
-    NewEntry(Entry, Option<Prepared>),
+    NewEntry(EntryId, Prepared),
     /// An inherited entry, copied.
-    Copy(Entry),
+    Copy(EntryId, Prepared),
     /// Something about the session.
     Note(Note),
     /// The same, once it is known where the copies before it ended up.
@@ -35,21 +36,24 @@ pub(crate) enum Draft {
 
 impl Draft {
     /// Drafts a part of the conversation.
-    pub(crate) fn entry(entry: Entry) -> Self {
-        let prepared = Prepared::of(&entry);
-        Draft::Entry(entry, Some(prepared))
+    pub(crate) fn entry(entry: &Entry) -> Self {
+        Draft::Entry(entry.id().clone(), Prepared::of(entry))
     }
 
     /// Drafts a part of the conversation that may be in it already.
-    pub(crate) fn new_entry(entry: Entry) -> Self {
-        let prepared = Prepared::of(&entry);
-        Draft::NewEntry(entry, Some(prepared))
+    pub(crate) fn new_entry(entry: &Entry) -> Self {
+        Draft::NewEntry(entry.id().clone(), Prepared::of(entry))
     }
 
-    pub(crate) fn size(&self) -> usize {
+    /// Drafts a copy of an inherited entry.
+    pub(crate) fn copy(entry: &Entry) -> Self {
+        Draft::Copy(entry.id().clone(), Prepared::of(entry))
+    }
+
+    fn size(&self) -> usize {
         match self {
-            Draft::Entry(entry, _) | Draft::NewEntry(entry, _) | Draft::Copy(entry) => {
-                entry.as_bytes().len() + 128
+            Draft::Entry(_, prepared) | Draft::NewEntry(_, prepared) | Draft::Copy(_, prepared) => {
+                prepared.size() + 128
             }
             _ => 512,
         }
@@ -59,6 +63,8 @@ impl Draft {
 /// Records that go in together or not at all.
 pub(crate) struct Operation {
     pub(crate) drafts: Vec<Draft>,
+    /// About how many bytes they will be.
+    pub(crate) size: usize,
     /// The handle's own place; `None`: the active leaf.
     pub(crate) lane: Option<Arc<Lane>>,
     /// The lease under which this was sent.
@@ -79,8 +85,8 @@ pub(crate) enum Patience {
 }
 
 impl Operation {
-    pub(crate) fn size(&self) -> usize {
-        self.drafts.iter().map(Draft::size).sum()
+    pub(crate) fn size_of(drafts: &[Draft]) -> usize {
+        drafts.iter().map(Draft::size).sum()
     }
 
     /// Returns whether it does not outlast trouble.
@@ -96,7 +102,7 @@ impl Operation {
     pub(crate) fn has_note(&self) -> bool {
         self.drafts
             .iter()
-            .any(|draft| !matches!(draft, Draft::Entry(..) | Draft::NewEntry(..) | Draft::Copy(_)))
+            .any(|draft| !matches!(draft, Draft::Entry(..) | Draft::NewEntry(..) | Draft::Copy(..)))
     }
 
     pub(crate) fn needs_fold(&self) -> bool {

@@ -137,7 +137,7 @@ impl Queue {
     fn take_batch(&mut self) -> Batch {
         let (mut operations, mut size) = (Vec::with_capacity(self.waiting.len()), 0);
         while let Some(operation) = self.waiting.pop_front() {
-            size += operation.size();
+            size += operation.size;
             operations.push(operation);
             if size >= MAX_BATCH {
                 break;

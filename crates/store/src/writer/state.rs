@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::Operation;
 use super::queue::{Failing, Job, Queue};
 use crate::backend::LogKey;
 use crate::error::Error;
@@ -131,15 +130,11 @@ impl State {
             return;
         };
         let stuck = queue.stuck.iter().flat_map(|batch| &batch.operations);
-        let held: Vec<usize> = stuck
-            .chain(&queue.waiting)
-            .filter(|operation| !operation.is_barrier())
-            .map(Operation::size)
-            .collect();
-        let bytes = held.iter().sum();
+        let held = stuck.chain(&queue.waiting).filter(|operation| !operation.is_barrier());
+        let (records, bytes) =
+            held.fold((0, 0), |(records, bytes), operation| (records + 1, bytes + operation.size));
         self.bytes = self.bytes - queue.bytes + bytes;
-        queue.records = held.len();
-        queue.bytes = bytes;
+        (queue.records, queue.bytes) = (records, bytes);
     }
 
     pub(super) fn forget_idle(&mut self) {
