@@ -143,8 +143,14 @@ impl Sharing {
         is_last: bool,
     ) -> Result<bool, Error> {
         let session = self.stored.id().as_str().to_owned();
-        let native =
-            keeper.catalogue().find(Some(Home::Native), &session).and_then(|known| known.native.clone());
+        let known =
+            || keeper.catalogue().find(Some(Home::Native), &session).and_then(|known| known.native.clone());
+        // A transcript may be so new that nobody has seen it yet, and this the last look at it.
+        let native = known().or_else(|| {
+            let path = keeper.transcript_of(&session)?;
+            keeper.tell(keeper.look_at(&path).into_iter().flatten());
+            known()
+        });
         if let Some(native) = native.clone() {
             let (shadow, stored) = (self.shadow.take(), self.stored.clone());
             let gone_on = blocking(async move {
