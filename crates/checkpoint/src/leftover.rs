@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use crate::error::{Error, Result};
-use crate::look::{look, look_in};
+use crate::look::{look, look_in, shortage};
 use crate::path::TreePath;
 use crate::state::State;
 use crate::work::{Move, Work};
@@ -15,13 +15,13 @@ impl Work<'_> {
     pub(crate) fn clear(&self, step: &Move) -> Result<bool> {
         let name = self.aside(step);
         let mut caught = false;
-        for folder in self.folders_of(&step.path) {
-            let aside = look_in(folder.as_fd(), &name, u64::MAX);
+        for folder in self.folders_of(&step.path)? {
+            let aside = look_in(folder.as_fd(), &name, u64::MAX).or_short_of(self.root, &step.path)?;
             if matches!(aside.state, State::Absent) {
                 continue;
             }
             let path = self.root.full(&step.path);
-            let here = look(self.root, &step.path, u64::MAX).state;
+            let here = look(self.root, &step.path, u64::MAX).or_short_of(self.root, &step.path)?.state;
             let ours = aside.state.same(&step.from) || aside.state.same(&step.to);
             match self.is_swapped(step, &here) {
                 // A folder of ours is in its place already; what was caught stays where it is.
@@ -79,8 +79,20 @@ impl Work<'_> {
     }
 
     /// Returns every folder that new content may have waited in.
-    fn folders_of(&self, path: &TreePath) -> Vec<OwnedFd> {
-        let folders = path.ancestors().filter_map(|folder| self.root.open_folder(&folder).ok());
-        folders.chain(self.root.folder().try_clone_to_owned().ok()).collect()
+    fn folders_of(&self, path: &TreePath) -> Result<Vec<OwnedFd>> {
+        let opened = path.ancestors().map(|folder| self.root.open_folder(&folder));
+        let opened = opened.chain([self.root.folder().try_clone_to_owned()]);
+        let mut folders = Vec::new();
+        for folder in opened {
+            match folder {
+                Ok(folder) => folders.push(folder),
+                // What cannot be opened now may hold something of ours; what one may not open never did.
+                Err(error) if shortage(&error).is_some() => {
+                    return Err(Error::io("open a folder of", self.root.full(path))(error));
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(folders)
     }
 }

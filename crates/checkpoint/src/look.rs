@@ -8,8 +8,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rethread_store::BlobId;
 use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
+use crate::error::{Error, Result};
 use crate::path::TreePath;
 use crate::root::{Root, open_in, says_absent, says_no_folder, stat_in};
 use crate::state::{File, Present, State, Target};
@@ -28,6 +30,8 @@ pub(crate) struct Seen {
     pub(crate) print: Option<Print>,
     /// The content of a small file.
     pub(crate) bytes: Option<Vec<u8>>,
+    /// Why it could not be looked at, where that says nothing about the path and passes.
+    pub(crate) shortage: Option<Errno>,
 }
 
 /// By what a change of a file is noticed without reading it.
@@ -76,9 +80,7 @@ impl Print {
 pub(crate) fn look(root: &Root, path: &TreePath, limit: u64) -> Seen {
     match root.parent_of(path) {
         Ok(parent) => look_in(parent.as_fd(), path.name(), limit),
-        Err(error) if says_no_folder(&error) => {
-            Seen { state: without_folder(root, path), print: None, bytes: None }
-        }
+        Err(error) if says_no_folder(&error) => Seen { state: without_folder(root, path), ..Seen::absent() },
         Err(error) => Seen::failed(&error),
     }
 }
@@ -86,11 +88,15 @@ pub(crate) fn look(root: &Root, path: &TreePath, limit: u64) -> Seen {
 /// The same for a path whose folder may be about to come back in place of a link or a file: until then nothing is
 /// there.
 pub(crate) fn look_past(root: &Root, path: &TreePath, replaced: &BTreeSet<TreePath>, limit: u64) -> Seen {
-    let gone = |folder: &TreePath| replaced.contains(folder) && !look(root, folder, 0).state.is_folder();
-    match !replaced.is_empty() && path.ancestors().any(|folder| gone(&folder)) {
-        true => Seen { state: State::Absent, print: None, bytes: None },
-        false => look(root, path, limit),
+    for folder in path.ancestors().filter(|folder| replaced.contains(folder)) {
+        let seen = look(root, &folder, 0);
+        match seen.state.is_folder() {
+            true => {}
+            false if seen.shortage.is_some() => return seen,
+            false => return Seen::absent(),
+        }
     }
+    look(root, path, limit)
 }
 
 /// Returns what a path is whose folder is not there, or is no folder.
@@ -149,7 +155,7 @@ fn try_look(folder: BorrowedFd<'_>, name: &OsStr, limit: u64) -> io::Result<Opti
         FileType::CharacterDevice | FileType::BlockDevice => (skipped("a device".into()), None),
         _ => (skipped("neither a file nor a link nor a folder".into()), None),
     };
-    Ok(Some(Seen { state, print: Some(print), bytes }))
+    Ok(Some(Seen { state, print: Some(print), bytes, shortage: None }))
 }
 
 /// Reads a file to its end: its hash, its size, and its content if that is small.
@@ -180,12 +186,30 @@ fn skipped(reason: String) -> State {
 impl Seen {
     pub(crate) fn failed(error: &io::Error) -> Self {
         match says_absent(error) {
-            true => Self { state: State::Absent, print: None, bytes: None },
-            false => Self::unknown(error.to_string()),
+            true => Self::absent(),
+            false => Self { shortage: shortage(error), ..Self::unknown(error.to_string()) },
         }
     }
 
-    pub(crate) fn unknown(why: String) -> Self {
-        Self { state: State::Unknown { why }, print: None, bytes: None }
+    /// Returns it, unless there was too little of something to look.
+    pub(crate) fn or_short_of(self, root: &Root, path: &TreePath) -> Result<Self> {
+        match self.shortage {
+            None => Ok(self),
+            Some(shortage) => Err(Error::io("look at", root.full(path))(io::Error::from(shortage))),
+        }
     }
+
+    fn absent() -> Self {
+        Self { state: State::Absent, print: None, bytes: None, shortage: None }
+    }
+
+    pub(crate) fn unknown(why: String) -> Self {
+        Self { state: State::Unknown { why }, ..Self::absent() }
+    }
+}
+
+/// Returns what there is too little of, if an error says that.
+pub(crate) fn shortage(error: &io::Error) -> Option<Errno> {
+    let errno = Errno::from_io_error(error)?;
+    [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS].contains(&errno).then_some(errno)
 }

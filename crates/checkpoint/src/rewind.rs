@@ -93,7 +93,7 @@ impl Checkpointer {
         let (mut back, mut left, replaced) = (Vec::new(), Vec::new(), replaced(moves));
         for step in moves {
             let caught = work.clear(step)?;
-            let (found, seen) = stand(work.root, step, &replaced);
+            let (found, seen) = stand(work.root, step, &replaced)?;
             match found {
                 Stand::There | Stand::Midway if !caught => {
                     let (from, to) = (seen.state, step.from.clone());
@@ -114,7 +114,7 @@ impl Checkpointer {
         let (mut forward, mut left, mut there, replaced) = (Vec::new(), Vec::new(), 0, replaced(&moves));
         for step in &moves {
             let caught = work.clear(step)?;
-            let (found, seen) = stand(work.root, step, &replaced);
+            let (found, seen) = stand(work.root, step, &replaced)?;
             match found {
                 _ if caught => left.push(step.path.clone()),
                 Stand::There => there += 1,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::error::Result;
 use crate::look::{Seen, look_past};
 use crate::path::TreePath;
 use crate::root::Root;
@@ -27,9 +28,11 @@ pub(crate) fn replaced(moves: &[Move]) -> BTreeSet<TreePath> {
     folders.map(|step| step.path.clone()).collect()
 }
 
-/// Returns which of two states a path is in now.
-pub(crate) fn stand(root: &Root, step: &Move, replaced: &BTreeSet<TreePath>) -> (Stand, Seen) {
+/// Returns which of two states a path is in now. Too few open files, or too little memory, tell nothing about a path: it
+/// must not be taken for somebody else's.
+pub(crate) fn stand(root: &Root, step: &Move, replaced: &BTreeSet<TreePath>) -> Result<(Stand, Seen)> {
     let seen = look_past(root, &step.path, replaced, u64::MAX);
+    let seen = seen.or_short_of(root, &step.path)?;
     let stand = match () {
         () if seen.state.same(&step.to) => Stand::There,
         () if seen.state.same(&step.from) => Stand::Back,
@@ -41,5 +44,5 @@ pub(crate) fn stand(root: &Root, step: &Move, replaced: &BTreeSet<TreePath>) -> 
         }
         () => Stand::Elsewhere,
     };
-    (stand, seen)
+    Ok((stand, seen))
 }
