@@ -36,22 +36,9 @@ impl Machine {
     /// One with the real CLI.
     fn real(home: &RealHome, store: &str) -> Self {
         let mut machine = Self::new(home.path(), home.config(), home.program().path.clone(), store);
-        let tmp = home.path().join("tmp").to_str().unwrap().to_owned();
-        let pairs = [
-            ("CLAUDE_CODE_TMPDIR", tmp),
-            ("ANTHROPIC_API_KEY", "sk-ant-dummy".into()),
-            ("ANTHROPIC_BASE_URL", home.api().url()),
-        ];
-        let switches = [
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
-            "DISABLE_TELEMETRY",
-            "DISABLE_AUTOUPDATER",
-            "DISABLE_ERROR_REPORTING",
-            "IS_SANDBOX",
-            "CLAUDE_CODE_MAX_RETRIES",
-        ];
-        let pairs = pairs.into_iter().chain(switches.map(|switch| (switch, "1".to_owned())));
-        machine.environment = pairs.map(|(name, value)| (name.to_owned(), value)).collect();
+        let said =
+            |(name, value): (&str, std::ffi::OsString)| (name.to_owned(), value.into_string().unwrap());
+        machine.environment = home.environment().into_iter().map(said).collect();
         machine
     }
 
