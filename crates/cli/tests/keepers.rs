@@ -226,18 +226,8 @@ fn whoever_takes_over_from_a_keeper_that_lives_waits_until_the_agent_there_has_e
     let Some(postgres) = Postgres::shared() else { return cannot("PostgreSQL is not installed") };
     let (folder, store) = (tempfile::tempdir().unwrap(), postgres.fresh());
     let folder = folder.path().canonicalize().unwrap();
-    let agent = agent(&folder);
-    let machine = |name: &str| {
-        let home = folder.join(name);
-        fs::create_dir_all(&home).unwrap();
-        let machine = Machine::new(&home, home.join("claude"), agent.clone(), &store);
-        machine.start();
-        machine
-    };
-    let (one, other) = (machine("one"), machine("other"));
-    let project = folder.join("project");
-    fs::create_dir_all(&project).unwrap();
-    let id = one.begin(&project, "Begin.");
+    let [one, other] = two_machines(&folder, &store);
+    let id = one.begin(&project(&folder, 0), "Begin.");
     // In the middle of a turn, which waits for somebody.
     let asked = until("somebody is asked", || other.requests().into_iter().next());
     let taken = other.post(&format!("/sessions/{id}/lease"), &json!({ "action": "take_over" })).unwrap();
@@ -282,6 +272,25 @@ exec "{program}" __demo_agent "$@"
     fs::write(&path, script).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path
+}
+
+/// Two machines with such an agent, and a keeper on each.
+fn two_machines(folder: &Path, store: &str) -> [Machine; 2] {
+    let agent = agent(folder);
+    ["one", "other"].map(|name| {
+        let home = folder.join(name);
+        fs::create_dir_all(&home).unwrap();
+        let machine = Machine::new(&home, home.join("claude"), agent.clone(), store);
+        machine.start();
+        machine
+    })
+}
+
+/// A directory that is on both.
+fn project(folder: &Path, number: usize) -> PathBuf {
+    let project = folder.join(format!("project-{number}"));
+    fs::create_dir_all(&project).unwrap();
+    project
 }
 
 /// Somebody who looks at everything a keeper shows, for as long as it is there and when it is there again.
@@ -353,14 +362,7 @@ fn keepers_that_die_at_any_moment_lose_nothing_double_nothing_and_never_drive_a_
     let mut random = fastrand::Rng::with_seed(seed);
     let (folder, store) = (tempfile::tempdir().unwrap(), postgres.fresh());
     let folder = folder.path().canonicalize().unwrap();
-    let agent = agent(&folder);
-    let machine = |name: &str| {
-        let home = folder.join(name);
-        fs::create_dir_all(&home).unwrap();
-        Arc::new(Machine::new(&home, home.join("claude"), agent.clone(), &store))
-    };
-    let machines = [machine("one"), machine("other")];
-    machines.iter().for_each(|machine| machine.start());
+    let machines = two_machines(&folder, &store).map(Arc::new);
     let is_over = Arc::new(AtomicBool::new(false));
     let watchers = machines.clone().map(|machine| {
         let is_over = Arc::clone(&is_over);
@@ -376,13 +378,8 @@ fn keepers_that_die_at_any_moment_lose_nothing_double_nothing_and_never_drive_a_
             watcher
         })
     });
-    let sessions: Vec<String> = (0..20)
-        .map(|number| {
-            let project = folder.join(format!("project-{number}"));
-            fs::create_dir_all(&project).unwrap();
-            machines[number % 2].begin(&project, "Begin.")
-        })
-        .collect();
+    let sessions: Vec<String> =
+        (0..20).map(|number| machines[number % 2].begin(&project(&folder, number), "Begin.")).collect();
     // Somebody answers whatever is asked, through whichever keeper.
     let mut killed = 0;
     let begun = Instant::now();
@@ -458,18 +455,8 @@ fn a_database_that_is_away_takes_nothing_from_what_is_driven_here_and_misses_not
     let Some(postgres) = Postgres::start(&[], &[]) else { return cannot("PostgreSQL is not installed") };
     let (folder, store) = (tempfile::tempdir().unwrap(), postgres.fresh());
     let folder = folder.path().canonicalize().unwrap();
-    let agent = agent(&folder);
-    let machine = |name: &str| {
-        let home = folder.join(name);
-        fs::create_dir_all(&home).unwrap();
-        let machine = Machine::new(&home, home.join("claude"), agent.clone(), &store);
-        machine.start();
-        machine
-    };
-    let (one, other) = (machine("one"), machine("other"));
-    let project = folder.join("project");
-    fs::create_dir_all(&project).unwrap();
-    let id = one.begin(&project, "Begin.");
+    let [one, other] = two_machines(&folder, &store);
+    let id = one.begin(&project(&folder, 0), "Begin.");
     until("it is seen there", || (other.state(&id)? == "waiting").then_some(()));
     postgres.kill();
     // Whoever is asked here answers here, and the turn goes on to its end.
