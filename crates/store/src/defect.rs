@@ -6,6 +6,10 @@
 pub(crate) enum Defect {
     /// Records are acknowledged although nothing was synced.
     DropTheSync,
+    /// The same where it is the journal that is to be synced.
+    DropTheSyncOfTheJournal,
+    /// What only a journal has is not looked for.
+    IgnoreTheJournal,
     /// A new file's name is not made durable.
     DropTheFolderSync,
     /// A record is acknowledged when it is written; the sync comes later.

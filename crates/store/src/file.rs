@@ -5,6 +5,7 @@ mod disk;
 mod document;
 mod folder;
 mod index;
+mod journal;
 mod lock;
 mod log;
 mod quarantine;
@@ -29,6 +30,7 @@ use self::disk::look;
 pub use self::disk::{Disk, DiskFile, Extent, Open, RealDisk, Stat};
 use self::folder::Folder;
 use self::index::Slots;
+use self::journal::Journaling;
 use self::read::Bookmark;
 use crate::backend::{
     Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Known, Listed, LogKey,
@@ -58,6 +60,7 @@ pub struct FileBackend {
     /// Names this store in marks and lock files.
     owner: String,
     patience: Duration,
+    journaling: Journaling,
     folders: Mutex<HashMap<SessionId, Arc<Folder>>>,
     bookmarks: Mutex<HashMap<LogKey, Bookmark>>,
     shelves: Shelves,
@@ -76,6 +79,7 @@ impl FileBackend {
             root: root.into(),
             owner: uuid::Uuid::new_v4().simple().to_string(),
             patience: Duration::from_millis(20),
+            journaling: Journaling::default(),
             folders: Mutex::default(),
             bookmarks: Mutex::default(),
             shelves: Shelves::default(),
@@ -85,6 +89,12 @@ impl FileBackend {
     /// Sets how long one call waits for another process's lock before it answers [`Error::Busy`].
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// Sets how many durable appends to a log come before it gets a journal, and how many bytes that has at first.
+    pub fn with_journal(mut self, after: u32, space: u64) -> Self {
+        self.journaling = Journaling { after, space };
         self
     }
 
@@ -104,13 +114,18 @@ impl FileBackend {
 
     fn folder(&self, session: &SessionId) -> Arc<Folder> {
         let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = Vec::new();
         if folders.len() >= MAX_OPEN && !folders.contains_key(session) {
             // What another thread uses stays alive through its own handle; an unsynced end is marked in the
             // lock file, so whoever opens it next makes it durable.
-            folders.retain(|_, folder| Arc::strong_count(folder) > 1);
+            left.extend(folders.extract_if(|_, folder| Arc::strong_count(folder) == 1));
         }
-        let open = || Arc::new(Folder::new(&self.disk, &self.root, session, &self.owner));
-        folders.entry(session.clone()).or_insert_with(open).clone()
+        let open = || Arc::new(Folder::new(&self.disk, &self.root, session, &self.owner, self.journaling));
+        let folder = folders.entry(session.clone()).or_insert_with(open).clone();
+        drop(folders);
+        // Not before: it may take a sync.
+        drop(left);
+        folder
     }
 
     fn forget(&self, session: &SessionId) {
@@ -402,9 +417,7 @@ impl Backend for FileBackend {
         if look(&*self.disk, folder.path())?.is_none() {
             return Ok(Rewrite::default());
         }
-        let done = folder.exclusively(self.long_patience(), || {
-            rewrite::rewrite(&*self.disk, folder.path(), folder.quarantine(), log.name, known)
-        });
+        let done = folder.rewrite(log, known, self.long_patience());
         self.forget(&log.session);
         done
     }

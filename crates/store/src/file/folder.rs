@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::disk::{Disk, look};
-use super::lock::LockFile;
+use super::journal::{self, Journal, Journaling};
+use super::lock::{LockFile, Mark};
 use super::log::LogFile;
 use super::quarantine::{Quarantine, make_folder};
-use super::segment;
-use crate::backend::{Append, Damage, Durability, LogKey, Position};
+use super::{rewrite, segment};
+use crate::backend::{Append, Damage, Durability, Known, LogKey, Position, Rewrite};
 use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
@@ -26,6 +27,7 @@ pub(crate) struct Folder {
     session: SessionId,
     owner: String,
     quarantine: Quarantine,
+    journaling: Journaling,
     state: Mutex<State>,
 }
 
@@ -43,13 +45,20 @@ struct State {
 }
 
 impl Folder {
-    pub(crate) fn new(disk: &Arc<dyn Disk>, root: &Path, session: &SessionId, owner: &str) -> Self {
+    pub(crate) fn new(
+        disk: &Arc<dyn Disk>,
+        root: &Path,
+        session: &SessionId,
+        owner: &str,
+        journaling: Journaling,
+    ) -> Self {
         Self {
             disk: disk.clone(),
             path: root.join("sessions").join(session.as_str()),
             session: session.clone(),
             owner: owner.to_owned(),
             quarantine: Quarantine::new(disk, root, session),
+            journaling,
             state: Mutex::default(),
         }
     }
@@ -93,6 +102,7 @@ impl Folder {
             match folder.open_log(key, lock, logs, &mut Vec::new(), Begin::Never)? {
                 Some(log) => {
                     log.settle(lock)?;
+                    log.close_journal();
                     log.write_index();
                     Ok(())
                 }
@@ -108,15 +118,25 @@ impl Folder {
         done.ok_or_else(|| Error::Gone(self.session.clone()))
     }
 
+    /// Mends a log.
+    pub(crate) fn rewrite(&self, key: &LogKey, known: &Known, patience: Duration) -> Result<Rewrite> {
+        let done = self.locked(patience, |lock, logs, folder| {
+            logs[key.name as usize] = None;
+            journal::absorb(&*folder.disk, &folder.path, key.name)?;
+            // Whoever had a journal has none any more, and learns it from the mark that is not theirs.
+            if let Some(mark) = lock.mark(key.name).cloned() {
+                lock.set_mark(key.name, Some(Mark { owner: folder.owner.clone(), ..mark }))?;
+            }
+            rewrite::rewrite(&*folder.disk, &folder.path, &folder.quarantine, key.name, known)
+        })?;
+        done.ok_or_else(|| Error::Gone(self.session.clone()))
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(crate) fn quarantine(&self) -> &Quarantine {
-        &self.quarantine
-    }
-
-    /// Takes back marks that say no more than that this process was here.
+    /// Removes journals, and takes back marks that say no more than that this process was here.
     fn leave(&mut self) {
         let State { lock, logs } = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(lock) = lock.as_mut().filter(|lock| lock.is_marked()) else {
@@ -126,9 +146,10 @@ impl Folder {
         if lock.acquire(&"a session", &self.owner, Duration::ZERO).is_err() {
             return;
         }
-        for log in logs.iter().flatten().filter(|log| log.is_durable()) {
-            if lock.mark(log.name()).is_some_and(|mark| mark.owner == self.owner) {
-                let _ = lock.set_mark(log.name(), None);
+        for log in logs.iter_mut().flatten() {
+            let is_ours = lock.mark(log.name()).is_some_and(|mark| mark.owner == self.owner);
+            if is_ours && log.is_safe() && log.settle(lock).is_ok() {
+                log.close_journal();
             }
         }
         lock.release();
@@ -159,7 +180,10 @@ impl Folder {
         }
         let log = match slot {
             Some(log) => log,
-            None => slot.insert(LogFile::open(&self.disk, &self.path, key.name, found, &self.quarantine)?),
+            None => {
+                let journal = Journal::new(&self.disk, &self.path, key.name, self.journaling);
+                slot.insert(LogFile::open(&self.disk, &self.path, journal, found, &self.quarantine)?)
+            }
         };
         // A mark of our own means nothing to do only as long as we remember what it stands for.
         if let Some(mark) = lock.mark(key.name).filter(|mark| opened || mark.owner != self.owner).cloned() {

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use super::disk::{Disk, DiskFile, Open, look_at_extent, read_range, write_all_at};
 use super::document::replace;
 use super::index::Index;
+use super::journal::{self, Batch, Journal};
 use super::lock::{LockFile, Mark};
 use super::quarantine::{Quarantine, sync_up};
 use super::retained::{BLOCK, Retained, group_start};
@@ -47,6 +48,9 @@ pub(crate) struct LogFile {
     next: Position,
     /// How much of it is known to be durable.
     synced: u64,
+    /// How much of it is, with what the journal has.
+    safe: u64,
+    journal: Journal,
     /// The records from the last synced block on: a failed sync can take that block down with it, so they are written
     /// again from here.
     retained: Retained,
@@ -76,10 +80,12 @@ impl LogFile {
     pub(crate) fn open(
         disk: &Arc<dyn Disk>,
         folder: &Path,
-        name: LogName,
+        journal: Journal,
         found: &mut Vec<Damage>,
         quarantine: &Quarantine,
     ) -> Result<Self> {
+        let name = journal.log();
+        journal::absorb(&**disk, folder, name)?;
         let segments = segment::open_all(&**disk, folder, name)?;
         let (number, start, first) =
             segments.last().map_or((0, 0, 0), |last| (last.number, last.start, last.first));
@@ -99,6 +105,8 @@ impl LogFile {
             before,
             start,
             synced: stat.length,
+            safe: stat.length,
+            journal,
             retained: Retained::default(),
             torn: false,
             unfinished: None,
@@ -172,7 +180,7 @@ impl LogFile {
         self.length = stat.length;
         // Others sync what they write, but not what is ours.
         if lock.mark(self.name).is_none_or(|mark| mark.owner != owner) {
-            self.synced = stat.length;
+            (self.synced, self.safe) = (stat.length, stat.length);
             self.retained.trim(self.synced);
         }
         self.next = fresh.next().unwrap_or(self.next);
@@ -227,9 +235,12 @@ impl LogFile {
         lock: &mut LockFile,
         owner: &str,
     ) -> Result<usize> {
+        if lock.mark(self.name).is_none_or(|mark| mark.owner != owner) {
+            self.journal.forget();
+        }
         if self.unfinished.is_some() {
             self.next_segment()?;
-            self.synced = self.length;
+            (self.synced, self.safe) = (self.length, self.length);
         }
         if durability > Durability::Off && !Defect::ForgetTheMark.is_on() {
             self.mark(lock, owner)?;
@@ -237,6 +248,7 @@ impl LogFile {
         let (count, size) = self.write(lines)?;
         let lines = &lines[..count];
         // From here on the records are in the log, whatever becomes of the sync.
+        let (from, is_alone) = (self.length, !self.torn);
         if std::mem::take(&mut self.torn) {
             self.retained.push_found(Bytes::from_static(b"\n"));
         }
@@ -250,17 +262,27 @@ impl LogFile {
             Durability::Synced if Defect::AcknowledgeBeforeSync.is_on() => {}
             // The mark stays for the next one, unless somebody else is about to see it.
             Durability::Synced if lock.others_wait() => self.settle(lock)?,
+            Durability::Synced if is_alone && self.keep(lines, from) => self.safe = self.length,
             Durability::Synced => self.make_durable()?,
             Durability::Written if self.retained.size() > MAX_RETAINED => self.make_durable()?,
             Durability::Written => {}
             Durability::Off => {
-                self.synced = self.length;
+                (self.synced, self.safe) = (self.length, self.length);
                 self.retained.trim(self.synced);
             }
         }
         // After the sync, which would have to write it too; a search looks behind the index's end.
         self.index.write_lazily();
         Ok(count)
+    }
+
+    /// Makes a batch durable that was written just now, without a sync of the log, if that can be.
+    fn keep(&mut self, lines: &[Line], from: u64) -> bool {
+        if self.condemned || self.names != Names::Durable || self.safe != from {
+            return false;
+        }
+        let is_first = self.synced == from;
+        self.journal.keep(&Batch { segment: self.segment, file: &*self.file, from, is_first, lines })
     }
 
     /// Makes everything written so far durable, and says so in the lock file.
@@ -283,8 +305,20 @@ impl LogFile {
         lock.set_mark(self.name, Some(Mark { segment, from, owner }))
     }
 
+    /// Returns whether a crash of the machine takes nothing away.
+    pub(crate) fn is_safe(&self) -> bool {
+        self.safe == self.length && !self.condemned && self.names == Names::Durable
+    }
+
+    /// Removes the journal, now that the log itself is durable.
+    pub(crate) fn close_journal(&mut self) {
+        if self.is_durable() {
+            self.journal.close();
+        }
+    }
+
     /// Returns whether nothing is left to be synced.
-    pub(crate) fn is_durable(&self) -> bool {
+    fn is_durable(&self) -> bool {
         self.synced == self.length && !self.condemned && self.names == Names::Durable
     }
 
@@ -314,7 +348,7 @@ impl LogFile {
             Names::New => self.sync_folders()?,
         }
         self.names = Names::Durable;
-        self.synced = self.length;
+        (self.synced, self.safe) = (self.length, self.length);
         self.retained.trim(self.synced);
         Ok(())
     }

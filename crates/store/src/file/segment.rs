@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::disk::{Disk, DiskFile, Open, look, read_range};
+use super::journal;
 use crate::backend::{LogName, Position};
 use crate::entry::Entry;
 use crate::error::{Error, Result};
@@ -82,6 +83,13 @@ pub(crate) fn path(folder: &Path, log: LogName, number: u32) -> PathBuf {
 
 /// Opens the segments of a log that count, oldest first; none if nobody ever wrote to it.
 pub(crate) fn open_all(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<Vec<Segment>> {
+    let mut segments = open_chain(disk, folder, log)?;
+    journal::overlay(disk, folder, log, &mut segments)?;
+    Ok(segments)
+}
+
+/// Opens the same as they are, without what only a journal has.
+pub(crate) fn open_chain(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<Vec<Segment>> {
     let Some(file) = open(disk, folder, log, 0)? else {
         return Ok(Vec::new());
     };

@@ -6,11 +6,12 @@ use super::aftermath::{Aftermath, Scope, Survivors};
 use super::effort::torture;
 use super::ledger::Ledger;
 use super::run::{Run, store_on};
-use super::simulated_disk::{Moment, SimulatedDisk};
+use super::simulated_disk::{Journals, Moment, SimulatedDisk};
 
 /// Runs the script once and returns every moment of it, the one after its end included.
-pub(crate) fn moments_of(script: impl Fn(&mut Run), seed: u64) -> Vec<(Moment, Ledger)> {
+pub(crate) fn moments_of(script: impl Fn(&mut Run), journals: Journals, seed: u64) -> Vec<(Moment, Ledger)> {
     let disk = SimulatedDisk::new();
+    disk.use_journals(journals);
     disk.seed(seed);
     let mut run = Run::on(&disk, Ledger::default());
     let moments = run.record_moments();

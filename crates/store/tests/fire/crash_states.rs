@@ -4,7 +4,9 @@
 
 use super::crash::{any_crash, check, check_and_go_on, moments_of, moments_of_recovery};
 use super::effort::{Effort, torture};
+use super::ledger::Ledger;
 use super::run::Run;
+use super::simulated_disk::{Journals, Moment};
 
 /// About forty operations, with everything that a store does.
 fn script(run: &mut Run) {
@@ -56,12 +58,18 @@ fn script(run: &mut Run) {
     run.append("e");
 }
 
+/// Returns every moment of the script, without journals and with them.
+fn moments(seed: u64) -> Vec<(Moment, Ledger)> {
+    let with = |journals| moments_of(script, journals, seed);
+    [with(Journals::Never), with(Journals::Early)].concat()
+}
+
 #[test]
 fn a_crash_of_the_machine_at_any_call_keeps_every_promise() {
     let states = if torture() { 30 } else { 3 };
     for round in Effort::new("machine crashes at every call of a script", 1) {
         let mut rng = round.rng();
-        for (number, (moment, ledger)) in moments_of(script, round.seed).iter().enumerate() {
+        for (number, (moment, ledger)) in moments(round.seed).iter().enumerate() {
             for state in 0..states {
                 let story = format!("power cut at call {number}, {}, state {state}", moment.story);
                 let disk = moment.after_crash(&mut rng);
@@ -78,7 +86,7 @@ fn a_crash_of_the_machine_at_any_call_keeps_every_promise() {
 fn a_crash_of_the_process_at_any_call_keeps_every_promise() {
     for round in Effort::new("process crashes at every call of a script", 1) {
         let mut rng = round.rng();
-        for (number, (moment, ledger)) in moments_of(script, round.seed).iter().enumerate() {
+        for (number, (moment, ledger)) in moments(round.seed).iter().enumerate() {
             let story = format!("killed at call {number}, {}", moment.story);
             check_and_go_on(&moment.after_death(), ledger, &mut rng, &story);
         }
@@ -87,7 +95,7 @@ fn a_crash_of_the_process_at_any_call_keeps_every_promise() {
 
 #[test]
 fn a_crash_during_recovery_from_a_crash_keeps_every_promise() {
-    let moments = moments_of(script, 1);
+    let moments = moments(1);
     for round in Effort::new("crashes at every call of a recovery", 8) {
         let mut rng = round.rng();
         let number = rng.usize(..moments.len());

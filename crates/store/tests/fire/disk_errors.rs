@@ -4,7 +4,7 @@ use super::crash::{check, check_and_go_on};
 use super::effort::{Effort, torture};
 use super::ledger::Ledger;
 use super::run::Run;
-use super::simulated_disk::{Call, Failure, Fault, SimulatedDisk, Span};
+use super::simulated_disk::{Call, Failure, Fault, Journals, SimulatedDisk, Span};
 
 /// There are far more of the others; `make torture` has all of them within minutes.
 const OTHERS_IN_MAKE_TEST: usize = 200;
@@ -45,8 +45,9 @@ fn script(run: &mut Run) {
 }
 
 /// Runs the script with a fault. Returns the calls it could have struck, and the run.
-fn run_with(fault: Fault, seed: u64) -> (Vec<Call>, Run) {
+fn run_with((journals, fault): (Journals, Fault), seed: u64) -> (Vec<Call>, Run) {
     let disk = SimulatedDisk::new();
+    disk.use_journals(journals);
     disk.seed(seed);
     let mut run = Run::on(&disk, Ledger::default());
     run.under_fault = true;
@@ -56,15 +57,18 @@ fn run_with(fault: Fault, seed: u64) -> (Vec<Call>, Run) {
 }
 
 /// Returns every fault that the script can meet: those that leave part of a write, or that lose one, first.
-fn faults() -> (usize, Vec<Fault>) {
+fn faults() -> (usize, Vec<(Journals, Fault)>) {
     let (mut first, mut others) = (Vec::new(), Vec::new());
-    for failure in FAILURES {
-        let (calls, _) = run_with(Fault { failure, at: u64::MAX, span: Span::Once }, 1);
+    let both = [Journals::Never, Journals::Early];
+    for (failure, journals) in
+        FAILURES.into_iter().flat_map(|failure| both.map(|journals| (failure, journals)))
+    {
+        let (calls, _) = run_with((journals, Fault { failure, at: u64::MAX, span: Span::Once }), 1);
         for (at, call) in (0..).zip(calls) {
             let harms = matches!(failure, Failure::NoSpace | Failure::ShortWrite | Failure::FailedSync);
-            let foremost = harms && matches!(call, Call::Append | Call::Sync);
+            let foremost = harms && matches!(call, Call::Append | Call::Write | Call::Sync);
             let faults = if foremost { &mut first } else { &mut others };
-            faults.extend([Span::Once, Span::Lasting].map(|span| Fault { failure, at, span }));
+            faults.extend([Span::Once, Span::Lasting].map(|span| (journals, Fault { failure, at, span })));
         }
     }
     // Far apart from each other, so that the first of them are a sample.

@@ -4,14 +4,15 @@ use super::crash::{any_crash, check_and_go_on};
 use super::effort::{Effort, torture};
 use super::ledger::Ledger;
 use super::run::Run;
-use super::simulated_disk::SimulatedDisk;
+use super::simulated_disk::{Journals, SimulatedDisk};
 
 #[test]
 fn a_failed_sync_that_takes_its_blocks_down_loses_nothing_acknowledged_after_it() {
-    for round in Effort::new("syncs that fail, lie and take blocks down", 40) {
+    for round in Effort::new("syncs that fail, lie and take blocks down", 80) {
         let mut rng = round.rng();
         let disk = SimulatedDisk::new();
         disk.ruin();
+        disk.use_journals(if rng.bool() { Journals::Early } else { Journals::Never });
         let mut run = Run::on(&disk, Ledger::default());
         run.create("a");
         (0..rng.usize(..6)).for_each(|_| run.append_sized("a", rng.usize(..3_000)));

@@ -10,7 +10,7 @@ use rethread_store::backend::Durability;
 use rethread_store::{Entry, Error, FileBackend, NewSession, Options, Result, Session, Store, Ticket};
 
 use super::ledger::{Account, Ledger, SessionState};
-use super::simulated_disk::{Failure, Fault, Moment, SimulatedDisk, Span};
+use super::simulated_disk::{Failure, Fault, Journals, Moment, SimulatedDisk, Span};
 use crate::kit::{run, session_id};
 
 /// How often a call is made again after an error that the disk was told to give.
@@ -188,7 +188,12 @@ pub(crate) fn store_on(disk: &SimulatedDisk) -> Store {
 
 fn store_with(disk: &SimulatedDisk, durability: Durability) -> Store {
     let options = Options { close_within: Duration::from_secs(20), durability, ..Options::default() };
-    Store::new(FileBackend::on(Arc::new(disk.clone()), "/store"), options)
+    let files = FileBackend::on(Arc::new(disk.clone()), "/store");
+    let files = match disk.journals() {
+        Journals::Never => files.with_journal(u32::MAX, 0),
+        Journals::Early => files.with_journal(1, 8 << 10),
+    };
+    Store::new(files, options)
 }
 
 fn is_from_the_disk(error: &Error) -> bool {

@@ -24,6 +24,7 @@ use fastrand::Rng;
 
 use self::fault::{Armed, Fate};
 pub(crate) use self::fault::{Call, Failure, Fault, Span};
+pub(crate) use self::machine::Journals;
 use self::machine::{Machine, Node, ROOT, errno};
 pub(crate) use self::moment::Moment;
 
@@ -83,6 +84,15 @@ impl SimulatedDisk {
             rng: Rng::with_seed(7),
         };
         Self { world: Arc::new(World { state: Mutex::new(state), opened_gate: Condvar::new() }), process: 0 }
+    }
+
+    /// Says whether the stores on it have journals.
+    pub(crate) fn use_journals(&self, journals: Journals) {
+        self.state().machine.journals = journals;
+    }
+
+    pub(crate) fn journals(&self) -> Journals {
+        self.state().machine.journals
     }
 
     /// Returns this machine's disk for another process.

@@ -11,7 +11,7 @@ use super::aftermath::{Aftermath, Scope};
 use super::effort::Effort;
 use super::ledger::Ledger;
 use super::run::store_on;
-use super::simulated_disk::{Failure, Fault, Moment, SimulatedDisk, Span};
+use super::simulated_disk::{Failure, Fault, Journals, Moment, SimulatedDisk, Span};
 use crate::kit::{run, session_id};
 
 /// One process, and what it asked for.
@@ -84,10 +84,11 @@ type Seen = (Moment, [usize; 2]);
 
 #[test]
 fn what_a_killed_process_left_does_not_harm_the_one_that_goes_on() {
-    for round in Effort::new("a process killed beside another, then a power cut", 60) {
+    for round in Effort::new("a process killed beside another, then a power cut", 120) {
         let mut rng = round.rng();
         let disk = SimulatedDisk::new();
         disk.seed(round.seed);
+        disk.use_journals(if rng.bool() { Journals::Early } else { Journals::Never });
         let (mut a, mut b) = (Process::on(&disk, "a"), Process::on(&disk, "b"));
         run(a.store.create(NewSession::default().id(session_id("s")))).expect("a session");
         let promised = Arc::new(Mutex::new(Promised::default()));

@@ -48,7 +48,7 @@ pub(crate) enum Failure {
     Denied,
     /// A write takes half of what it is given.
     ShortWrite,
-    /// A sync of a log says `EIO`, loses what it likes, and says that all is well from then on.
+    /// A sync of a log, or of its journal, says `EIO`, loses what it likes, and says that all is well from then on.
     FailedSync,
     /// The process is killed before the call.
     Death,
@@ -66,7 +66,9 @@ impl Failure {
             }
             Failure::Denied => !matches!(call, Call::Read | Call::Sync | Call::Lock) && !call.is_write(),
             Failure::ShortWrite => call.is_write(),
-            Failure::FailedSync => call == Call::Sync && path.extension().is_some_and(|it| it == "jsonl"),
+            Failure::FailedSync => {
+                call == Call::Sync && path.extension().is_some_and(|it| it == "jsonl" || it == "journal")
+            }
         }
     }
 

@@ -22,11 +22,23 @@ const TICK: i128 = 4_000_000;
 pub(crate) type Node = u64;
 pub(super) const ROOT: Node = 1;
 
+/// Whether logs get a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Journals {
+    Never,
+    /// With the second append, and so small that it is soon full.
+    Early,
+}
+
 /// The file system of one machine. Copies share what neither has changed since.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     pub(super) nodes: HashMap<Node, Arc<Inode>>,
     last: Node,
+    /// Whether the stores on it have journals.
+    pub(super) journals: Journals,
+    /// How often it came up again.
+    pub(super) boots: u64,
     /// Changes of names that no sync has covered, oldest first.
     pub(super) pending: Vec<NameChange>,
 }
@@ -50,7 +62,8 @@ pub(crate) enum Kind {
 
 impl Machine {
     pub(crate) fn new() -> Self {
-        let mut machine = Self { nodes: HashMap::new(), last: 0, pending: Vec::new() };
+        let mut machine =
+            Self { nodes: HashMap::new(), last: 0, journals: Journals::Never, boots: 0, pending: Vec::new() };
         machine.add(empty_folder());
         machine
     }

@@ -1,0 +1,403 @@
+//! The newest lines of a log once more, in a file whose space was written in advance.
+//!
+//! To sync a file that has grown, the file system writes more than the bytes: its length, its map of blocks, a
+//! transaction of its own journal around them. To sync bytes that replace others costs about half of that. So small
+//! batches are written to the log, and once more here, and only this file is synced; the log itself is synced when this
+//! file is full, when somebody else wants the log, or when it is closed. As long as the machine runs, the log reads
+//! right. After a crash of the machine it may not: then readers take from here what the log lacks, and the next writer
+//! puts it there.
+//!
+//! Every line in it stands in the log as well, at the same position and the same byte. So a journal that is left behind
+//! does no harm, whatever became of the log since: what it says is either true of the log, or is not believed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::disk::{Disk, DiskFile, Extent, Open, Stat, look, read_range, write_all_at};
+use super::segment::{self, Segment};
+use crate::backend::{LogName, Position};
+use crate::defect::Defect;
+use crate::entry::Entry;
+use crate::error::{Error, Result};
+use crate::id::EntryId;
+use crate::stamp::{Kind, Line, Stamp};
+
+/// Space that is filled by so few batches is too little.
+const FEW: u64 = 8;
+/// So much more is enough.
+const MORE: u64 = 4;
+/// How long the first line is at most.
+const LONGEST_HEADER: u64 = 1024;
+/// How many bytes of the log before its first line must be the same.
+const BEFORE: u64 = 32;
+
+/// When a log gets a journal, and how large a one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Journaling {
+    /// How many durable appends come before it: to make one costs about as much as it saves them.
+    pub(crate) after: u32,
+    /// How many bytes it has at first; four times as many for those who write much at once.
+    pub(crate) space: u64,
+}
+
+impl Default for Journaling {
+    fn default() -> Self {
+        // Enough for a hundred messages. As much is kept in memory, should a sync of the log fail.
+        Self { after: 8, space: 256 << 10 }
+    }
+}
+
+/// The writing end, used under the session's lock.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    log: LogName,
+    path: PathBuf,
+    settings: Journaling,
+    /// How many appends come before the file is made; `None`: it failed once, and is done without.
+    patience: Option<u32>,
+    file: Option<Box<dyn DiskFile>>,
+    space: u64,
+    reach: Option<Reach>,
+}
+
+/// Up to where the log's lines are in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reach {
+    segment: u32,
+    /// Where in the log they end.
+    until: u64,
+    /// Where in the journal.
+    end: u64,
+}
+
+/// A batch as it stands in the log.
+#[derive(Debug)]
+pub(crate) struct Batch<'a> {
+    pub(crate) segment: u32,
+    pub(crate) file: &'a dyn DiskFile,
+    /// Where in that file it begins.
+    pub(crate) from: u64,
+    /// All before it is durable in the log itself.
+    pub(crate) is_first: bool,
+    pub(crate) lines: &'a [Line],
+}
+
+/// The first line: what the others are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Header {
+    /// In which run of the machine it was written: until that ends, the log itself reads right.
+    boot: Option<String>,
+    segment: u32,
+    /// Where in that segment the first line stands.
+    from: u64,
+    /// The position of the first line.
+    first: Position,
+    /// What stands before it in the segment: another log, or another state of it, has something else there.
+    before: String,
+}
+
+impl Journal {
+    pub(crate) fn new(disk: &Arc<dyn Disk>, folder: &Path, log: LogName, settings: Journaling) -> Self {
+        Self {
+            disk: disk.clone(),
+            folder: folder.to_owned(),
+            log,
+            path: path(folder, log),
+            settings,
+            patience: Some(settings.after),
+            file: None,
+            space: 0,
+            reach: None,
+        }
+    }
+
+    /// Returns which log's it is.
+    pub(crate) fn log(&self) -> LogName {
+        self.log
+    }
+
+    /// Makes a batch durable that was written to the log. `false`: the log itself must be synced.
+    pub(crate) fn keep(&mut self, batch: &Batch<'_>) -> bool {
+        match self.patience {
+            None => return false,
+            Some(0) => {}
+            Some(patience) => {
+                self.patience = Some(patience - 1);
+                return false;
+            }
+        }
+        self.try_to_keep(batch).unwrap_or_else(|_| {
+            // It only saves time, and the log knows how to deal with a disk that fails.
+            (self.patience, self.file, self.reach) = (None, None, None);
+            false
+        })
+    }
+
+    fn try_to_keep(&mut self, batch: &Batch<'_>) -> io::Result<bool> {
+        let size: u64 = batch.lines.iter().map(|line| line.size() as u64 + 1).sum();
+        if size > self.settings.space {
+            return Ok(false);
+        }
+        let known = self.reach.filter(|reach| (reach.segment, reach.until) == (batch.segment, batch.from));
+        let (mut bytes, at) = match known {
+            Some(reach) if reach.end + size <= self.space => (Vec::with_capacity(size as usize), reach.end),
+            _ if batch.is_first => {
+                self.make_room(size)?;
+                (self.header(batch)?, 0)
+            }
+            _ => return Ok(false),
+        };
+        for line in batch.lines {
+            line.pieces().for_each(|piece| bytes.extend_from_slice(piece));
+        }
+        let end = at + bytes.len() as u64;
+        let Some(file) = self.file.as_ref().filter(|_| end <= self.space) else {
+            return Ok(false);
+        };
+        self.reach = None;
+        write_all_at(&**file, &bytes, at)?;
+        if !Defect::DropTheSyncOfTheJournal.is_on() {
+            file.sync()?;
+        }
+        self.reach = Some(Reach { segment: batch.segment, until: batch.from + size, end });
+        Ok(true)
+    }
+
+    fn header(&self, batch: &Batch<'_>) -> io::Result<Vec<u8>> {
+        let header = Header {
+            boot: self.disk.boot(),
+            segment: batch.segment,
+            from: batch.from,
+            first: batch.lines.first().map_or(0, |line| line.stamp().position),
+            before: before(batch.file, batch.from)?,
+        };
+        let mut line = header.to_line().map_err(io::Error::other)?.as_bytes().to_vec();
+        line.push(b'\n');
+        Ok(line)
+    }
+
+    /// Makes the file, or makes it longer, and writes all of it, so that its space is there for good.
+    fn make_room(&mut self, size: u64) -> io::Result<()> {
+        let Journaling { space, .. } = self.settings;
+        let wanted = if size * FEW > space { space * MORE } else { space };
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => self.disk.open(&self.path, Open::Update)?,
+        };
+        let length = file.extent()?.length;
+        if length < wanted {
+            write_all_at(&*file, &vec![0; (wanted - length) as usize], length)?;
+            file.sync()?;
+            self.disk.sync_folder(&self.folder)?;
+        }
+        (self.file, self.space) = (Some(file), length.max(wanted));
+        Ok(())
+    }
+
+    /// Somebody else may have had the lock, and may have removed the file.
+    pub(crate) fn forget(&mut self) {
+        (self.file, self.reach) = (None, None);
+    }
+
+    /// Removes the file, now that all of the log is durable.
+    pub(crate) fn close(&mut self) {
+        if self.file.take().is_some() {
+            // Left behind, it is in the way of nothing.
+            let _ = self.disk.remove_file(&self.path);
+            (self.reach, self.patience) = (None, Some(self.settings.after));
+        }
+    }
+}
+
+/// Puts into the log what only the journal may have, and removes it. The session's lock must be held.
+pub(crate) fn absorb(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<()> {
+    let path = path(folder, log);
+    if look(disk, &path)?.is_none() {
+        return Ok(());
+    }
+    let segments = segment::open_chain(disk, folder, log)?;
+    if let Some((from, bytes)) = newer_than(segments.last(), disk, &path, Trust::Nothing)? {
+        let path = segment::path(folder, log, segments.last().map_or(0, |newest| newest.number));
+        // Also where it says the same: what reads right now may still not be on the disk.
+        let file = disk.open(&path, Open::Existing).map_err(Error::io("open", &path))?;
+        write_all_at(&*file, &bytes, from).map_err(Error::io("write", &path))?;
+        file.sync().map_err(Error::io("sync", &path))?;
+    }
+    disk.remove_file(&path).map_err(Error::io("remove", &path))
+}
+
+/// Lets readers see in the newest segment what a crash of the machine has kept from it.
+pub(crate) fn overlay(
+    disk: &dyn Disk,
+    folder: &Path,
+    log: LogName,
+    segments: &mut Vec<Segment>,
+) -> Result<()> {
+    let journal = path(folder, log);
+    let Some((from, bytes)) = newer_than(segments.last(), disk, &journal, Trust::ThisRunOfTheMachine)? else {
+        return Ok(());
+    };
+    if let Some(newest) = segments.pop() {
+        let present = read_range(&*newest.file, from, from + bytes.len() as u64)
+            .map_err(Error::io("read", segment::path(folder, log, newest.number)))?;
+        let file = match present == *bytes || Defect::IgnoreTheJournal.is_on() {
+            true => newest.file,
+            false => Box::new(Overlaid { file: newest.file, from, bytes }),
+        };
+        segments.push(Segment { file, ..newest });
+    }
+    Ok(())
+}
+
+/// When the log is believed without a look at the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    Nothing,
+    ThisRunOfTheMachine,
+}
+
+/// Returns the lines of a journal, and where in a segment they belong, if it is of that segment.
+fn newer_than(
+    newest: Option<&Segment>,
+    disk: &dyn Disk,
+    path: &Path,
+    trust: Trust,
+) -> Result<Option<(u64, Bytes)>> {
+    let Some(newest) = newest else { return Ok(None) };
+    let file = match disk.open(path, Open::Read) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io("open", path)(error)),
+    };
+    let opening = Bytes::from(read_range(&*file, 0, LONGEST_HEADER).map_err(Error::io("read", path))?);
+    let Some((header, begin)) = Header::read(&opening) else { return Ok(None) };
+    let is_of_this_run = || header.boot.is_some() && header.boot == disk.boot();
+    if trust == Trust::ThisRunOfTheMachine && is_of_this_run() || header.segment != newest.number {
+        return Ok(None);
+    }
+    if before(&*newest.file, header.from).map_err(Error::io("read", path))? != header.before {
+        return Ok(None);
+    }
+    let length = file.extent().map_err(Error::io("look at", path))?.length;
+    let bytes = Bytes::from(read_range(&*file, begin, length).map_err(Error::io("read", path))?);
+    let end = end_of_lines(&bytes, header.first);
+    Ok((end > 0).then(|| (header.from, bytes.slice(..end))))
+}
+
+/// Returns where the whole lines end that follow each other from a position on. Older ones behind them do not.
+fn end_of_lines(bytes: &Bytes, first: Position) -> usize {
+    let (mut end, mut position) = (0, first);
+    for newline in memchr::memchr_iter(b'\n', bytes) {
+        match Line::parse(bytes.slice(end..newline)) {
+            Ok(line) if line.stamp().position == position => (end, position) = (newline + 1, position + 1),
+            _ => break,
+        }
+    }
+    end
+}
+
+/// Returns the end of what stands before an offset. A line ends with its checksum, so no other log has the same there.
+fn before(file: &dyn DiskFile, offset: u64) -> io::Result<String> {
+    let bytes = read_range(file, offset.saturating_sub(BEFORE), offset)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn path(folder: &Path, log: LogName) -> PathBuf {
+    folder.join(format!("{}.journal", log.as_str()))
+}
+
+impl Header {
+    fn to_line(&self) -> Result<Line> {
+        let id: EntryId = "journal".parse()?;
+        let stamp = Stamp {
+            position: self.first,
+            parent: None,
+            depth: 0,
+            kind: Kind::Note,
+            id: id.clone(),
+            left: 0,
+            unsettled: 0,
+        };
+        Ok(Line::new(&Entry::of(&serde_json::json!({ "journal": self }))?.with_id(id), stamp))
+    }
+
+    /// Returns it, and where the lines begin.
+    fn read(opening: &Bytes) -> Option<(Self, u64)> {
+        #[derive(Deserialize)]
+        struct Wrapped {
+            journal: Header,
+        }
+        let length = memchr::memchr(b'\n', opening)?;
+        let line = Line::parse(opening.slice(..length)).ok()?;
+        let wrapped = serde_json::from_slice::<Wrapped>(&line.body()).ok()?;
+        Some((wrapped.journal, length as u64 + 1))
+    }
+}
+
+/// A file with some bytes in another file's stead.
+#[derive(Debug)]
+struct Overlaid {
+    file: Box<dyn DiskFile>,
+    from: u64,
+    bytes: Bytes,
+}
+
+impl Overlaid {
+    fn end(&self) -> u64 {
+        self.from + self.bytes.len() as u64
+    }
+}
+
+impl DiskFile for Overlaid {
+    fn stat(&self) -> io::Result<Stat> {
+        let stat = self.file.stat()?;
+        Ok(Stat { length: stat.length.max(self.end()), ..stat })
+    }
+
+    fn extent(&self) -> io::Result<Extent> {
+        let extent = self.file.extent()?;
+        Ok(Extent { length: extent.length.max(self.end()), ..extent })
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        if (self.from..self.end()).contains(&offset) {
+            let rest = &self.bytes[(offset - self.from) as usize..];
+            let count = rest.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&rest[..count]);
+            return Ok(count);
+        }
+        let reach = usize::try_from(self.from.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let count = if offset < self.from { reach.min(buffer.len()) } else { buffer.len() };
+        self.file.read_at(&mut buffer[..count], offset)
+    }
+
+    fn append(&self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn truncate(&self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        self.file.try_lock()
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        self.file.unlock()
+    }
+}
