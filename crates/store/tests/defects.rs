@@ -70,6 +70,14 @@ const CAUGHT: &[(&str, &str)] = &[
         "LeaveModesToTheUmask",
         "promises::d17_no_text_of_a_caller_becomes_a_path_and_modes_are_private_whatever_the_umask",
     ),
+    (
+        "DropTheSyncOfTheJournal",
+        "fire::failed_syncs::a_failed_sync_that_takes_its_blocks_down_loses_nothing_acknowledged_after_it",
+    ),
+    (
+        "IgnoreTheJournal",
+        "journal::readers_see_after_a_power_cut_what_only_the_journal_has_and_change_nothing",
+    ),
     ("PickChildren", "forks::children_and_digests_are_never_the_latest"),
 ];
 

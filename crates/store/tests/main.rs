@@ -12,6 +12,7 @@ mod forks;
 mod hanging;
 mod holes;
 mod import;
+mod journal;
 mod kit;
 mod listing;
 mod long;

@@ -32,7 +32,8 @@ const FEW: u64 = 8;
 const MORE: u64 = 4;
 /// How long the first line is at most.
 const LONGEST_HEADER: u64 = 1024;
-/// How many bytes of the log before its first line must be the same.
+/// How many bytes of the log before its first line must be the same. A line ends with its checksum; more of them would
+/// only let damage to an older line keep the newest ones out.
 const BEFORE: u64 = 32;
 
 /// When a log gets a journal, and how large a one.
@@ -302,7 +303,7 @@ fn end_of_lines(bytes: &Bytes, first: Position) -> usize {
     end
 }
 
-/// Returns the end of what stands before an offset. A line ends with its checksum, so no other log has the same there.
+/// Returns the end of what stands before an offset.
 fn before(file: &dyn DiskFile, offset: u64) -> io::Result<String> {
     let bytes = read_range(file, offset.saturating_sub(BEFORE), offset)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
