@@ -92,7 +92,7 @@ impl FileBackend {
         self
     }
 
-    /// Sets how many durable appends to a log come before it gets a journal, and how many bytes that has at first.
+    /// Sets how many durable appends to a log come before it gets a journal, and how many bytes that has.
     pub fn with_journal(mut self, after: u32, space: u64) -> Self {
         self.journaling = Journaling { after, space };
         self

@@ -5,7 +5,6 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, IoSlice};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::sync::OnceLock;
 
 use crate::defect::Defect;
 use crate::error::{Error, Result};
@@ -37,11 +36,6 @@ pub trait Disk: Debug + Send + Sync {
     fn sync_folder(&self, path: &Path) -> io::Result<()>;
     /// Sets a file's modification time to now.
     fn touch(&self, path: &Path) -> io::Result<()>;
-    /// Returns what tells this run of the machine from those before, if that is known: while it lasts, what was written
-    /// can be read.
-    fn boot(&self) -> Option<String> {
-        None
-    }
     /// Makes everything on a folder's file system durable, and answers whether it did: not every disk can.
     fn sync_all(&self, folder: &Path) -> io::Result<bool> {
         let _ = folder;
@@ -181,12 +175,6 @@ impl Disk for RealDisk {
 
     fn touch(&self, path: &Path) -> io::Result<()> {
         OpenOptions::new().append(true).open(path)?.set_modified(std::time::SystemTime::now())
-    }
-
-    fn boot(&self) -> Option<String> {
-        static BOOT: OnceLock<Option<String>> = OnceLock::new();
-        let read = || Some(fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned());
-        BOOT.get_or_init(read).clone()
     }
 
     #[cfg(target_os = "linux")]

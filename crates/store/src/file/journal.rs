@@ -18,6 +18,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::disk::{Disk, DiskFile, Extent, Open, Stat, look, read_range, write_all_at};
+use super::retained::BLOCK;
 use super::segment::{self, Segment};
 use crate::backend::{LogName, Position};
 use crate::defect::Defect;
@@ -26,10 +27,8 @@ use crate::error::{Error, Result};
 use crate::id::EntryId;
 use crate::stamp::{Kind, Line, Stamp};
 
-/// Space that is filled by so few batches is too little.
+/// Batches so large that this many fill it are not worth writing twice: their own bytes are what takes long.
 const FEW: u64 = 8;
-/// So much more is enough.
-const MORE: u64 = 4;
 /// How long the first line is at most.
 const LONGEST_HEADER: u64 = 1024;
 /// How many bytes of the log before its first line must be the same. A line ends with its checksum; more of them would
@@ -41,7 +40,7 @@ const BEFORE: u64 = 32;
 pub(crate) struct Journaling {
     /// How many durable appends come before it: to make one costs about as much as it saves them.
     pub(crate) after: u32,
-    /// How many bytes it has at first; four times as many for those who write much at once.
+    /// How many bytes it has.
     pub(crate) space: u64,
 }
 
@@ -92,8 +91,6 @@ pub(crate) struct Batch<'a> {
 /// The first line: what the others are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Header {
-    /// In which run of the machine it was written: until that ends, the log itself reads right.
-    boot: Option<String>,
     segment: u32,
     /// Where in that segment the first line stands.
     from: u64,
@@ -142,14 +139,14 @@ impl Journal {
 
     fn try_to_keep(&mut self, batch: &Batch<'_>) -> io::Result<bool> {
         let size: u64 = batch.lines.iter().map(|line| line.size() as u64 + 1).sum();
-        if size > self.settings.space {
+        if size * FEW > self.settings.space {
             return Ok(false);
         }
         let known = self.reach.filter(|reach| (reach.segment, reach.until) == (batch.segment, batch.from));
         let (mut bytes, at) = match known {
             Some(reach) if reach.end + size <= self.space => (Vec::with_capacity(size as usize), reach.end),
             _ if batch.is_first => {
-                self.make_room(size)?;
+                self.make_room()?;
                 (self.header(batch)?, 0)
             }
             _ => return Ok(false),
@@ -172,7 +169,6 @@ impl Journal {
 
     fn header(&self, batch: &Batch<'_>) -> io::Result<Vec<u8>> {
         let header = Header {
-            boot: self.disk.boot(),
             segment: batch.segment,
             from: batch.from,
             first: batch.lines.first().map_or(0, |line| line.stamp().position),
@@ -183,20 +179,19 @@ impl Journal {
         Ok(line)
     }
 
-    /// Makes the file, or makes it longer, and writes all of it, so that its space is there for good.
-    fn make_room(&mut self, size: u64) -> io::Result<()> {
-        let Journaling { space, .. } = self.settings;
-        let wanted = if size * FEW > space { space * MORE } else { space };
-        let file = match self.file.take() {
-            Some(file) => file,
-            None => self.disk.open(&self.path, Open::Update)?,
-        };
-        let length = file.extent()?.length;
+    /// Makes the file and writes all of it, so that its space is there for good.
+    fn make_room(&mut self) -> io::Result<()> {
+        if self.file.is_some() {
+            return Ok(());
+        }
+        let file = self.disk.open(&self.path, Open::Update)?;
+        let (length, wanted) = (file.extent()?.length, self.settings.space);
         if length < wanted {
             write_all_at(&*file, &vec![0; (wanted - length) as usize], length)?;
             file.sync()?;
-            self.disk.sync_folder(&self.folder)?;
         }
+        // Also if it was there: whoever made it may have died before its name was durable.
+        self.disk.sync_folder(&self.folder)?;
         (self.file, self.space) = (Some(file), length.max(wanted));
         Ok(())
     }
@@ -223,11 +218,14 @@ pub(crate) fn absorb(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<()>
         return Ok(());
     }
     let segments = segment::open_chain(disk, folder, log)?;
-    if let Some((from, bytes)) = newer_than(segments.last(), disk, &path, Trust::Nothing)? {
-        let path = segment::path(folder, log, segments.last().map_or(0, |newest| newest.number));
-        // Also where it says the same: what reads right now may still not be on the disk.
+    if let Some(newest) = segments.last()
+        && let Some(found) = Found::of(newest, disk, &path)?
+    {
+        let path = segment::path(folder, log, newest.number);
+        let bytes = found.bytes.slice(..found.end_of_lines(0, found.header.first));
+        // Also where the log says the same: what reads right now may still not be on the disk.
         let file = disk.open(&path, Open::Existing).map_err(Error::io("open", &path))?;
-        write_all_at(&*file, &bytes, from).map_err(Error::io("write", &path))?;
+        write_all_at(&*file, &bytes, found.header.from).map_err(Error::io("write", &path))?;
         file.sync().map_err(Error::io("sync", &path))?;
     }
     disk.remove_file(&path).map_err(Error::io("remove", &path))
@@ -240,67 +238,84 @@ pub(crate) fn overlay(
     log: LogName,
     segments: &mut Vec<Segment>,
 ) -> Result<()> {
-    let journal = path(folder, log);
-    let Some((from, bytes)) = newer_than(segments.last(), disk, &journal, Trust::ThisRunOfTheMachine)? else {
-        return Ok(());
+    let Some(newest) = segments.pop_if(|_| !Defect::IgnoreTheJournal.is_on()) else { return Ok(()) };
+    let lacking = match Found::of(&newest, disk, &path(folder, log))? {
+        Some(found) => found
+            .lacking_in(&*newest.file)
+            .map_err(Error::io("read", segment::path(folder, log, newest.number)))?,
+        None => None,
     };
-    if let Some(newest) = segments.pop() {
-        let present = read_range(&*newest.file, from, from + bytes.len() as u64)
-            .map_err(Error::io("read", segment::path(folder, log, newest.number)))?;
-        let file = match present == *bytes || Defect::IgnoreTheJournal.is_on() {
-            true => newest.file,
-            false => Box::new(Overlaid { file: newest.file, from, bytes }),
-        };
-        segments.push(Segment { file, ..newest });
-    }
+    let file = match lacking {
+        Some((from, bytes)) => Box::new(Overlaid { file: newest.file, from, bytes }),
+        None => newest.file,
+    };
+    segments.push(Segment { file, ..newest });
     Ok(())
 }
 
-/// When the log is believed without a look at the journal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trust {
-    Nothing,
-    ThisRunOfTheMachine,
+/// A journal as it is found: its first line, and what follows that.
+struct Found {
+    header: Header,
+    bytes: Bytes,
 }
 
-/// Returns the lines of a journal, and where in a segment they belong, if it is of that segment.
-fn newer_than(
-    newest: Option<&Segment>,
-    disk: &dyn Disk,
-    path: &Path,
-    trust: Trust,
-) -> Result<Option<(u64, Bytes)>> {
-    let Some(newest) = newest else { return Ok(None) };
-    let file = match disk.open(path, Open::Read) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::io("open", path)(error)),
-    };
-    let opening = Bytes::from(read_range(&*file, 0, LONGEST_HEADER).map_err(Error::io("read", path))?);
-    let Some((header, begin)) = Header::read(&opening) else { return Ok(None) };
-    let is_of_this_run = || header.boot.is_some() && header.boot == disk.boot();
-    if trust == Trust::ThisRunOfTheMachine && is_of_this_run() || header.segment != newest.number {
-        return Ok(None);
-    }
-    if before(&*newest.file, header.from).map_err(Error::io("read", path))? != header.before {
-        return Ok(None);
-    }
-    let length = file.extent().map_err(Error::io("look at", path))?.length;
-    let bytes = Bytes::from(read_range(&*file, begin, length).map_err(Error::io("read", path))?);
-    let end = end_of_lines(&bytes, header.first);
-    Ok((end > 0).then(|| (header.from, bytes.slice(..end))))
-}
-
-/// Returns where the whole lines end that follow each other from a position on. Older ones behind them do not.
-fn end_of_lines(bytes: &Bytes, first: Position) -> usize {
-    let (mut end, mut position) = (0, first);
-    for newline in memchr::memchr_iter(b'\n', bytes) {
-        match Line::parse(bytes.slice(end..newline)) {
-            Ok(line) if line.stamp().position == position => (end, position) = (newline + 1, position + 1),
-            _ => break,
+impl Found {
+    /// Returns the journal of a segment, if there is one.
+    fn of(newest: &Segment, disk: &dyn Disk, path: &Path) -> Result<Option<Self>> {
+        let file = match disk.open(path, Open::Read) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io("open", path)(error)),
+        };
+        let opening = Bytes::from(read_range(&*file, 0, LONGEST_HEADER).map_err(Error::io("read", path))?);
+        let Some((header, begin)) = Header::read(&opening) else { return Ok(None) };
+        let is_of_it = || Ok(before(&*newest.file, header.from)? == header.before);
+        if header.segment != newest.number || !is_of_it().map_err(Error::io("read", path))? {
+            return Ok(None);
         }
+        let length = file.extent().map_err(Error::io("look at", path))?.length;
+        let bytes = read_range(&*file, begin, length).map_err(Error::io("read", path))?;
+        Ok(Some(Self { header, bytes: bytes.into() }))
     }
-    end
+
+    /// Returns the lines from the first on that the log does not have, and where in it they belong.
+    fn lacking_in(&self, log: &dyn DiskFile) -> io::Result<Option<(u64, Bytes)>> {
+        let present = read_range(log, self.header.from, self.header.from + self.bytes.len() as u64)?;
+        let same = common(&present, &self.bytes);
+        // The lines before are the log's own, so a look at the last of them says which comes next.
+        let start = memchr::memrchr(b'\n', &self.bytes[..same]).map_or(0, |newline| newline + 1);
+        let Some(next) = self.position_at(start) else { return Ok(None) };
+        let end = self.end_of_lines(start, next);
+        Ok((end > start).then(|| (self.header.from + start as u64, self.bytes.slice(start..end))))
+    }
+
+    /// Returns the position that a line at some place must have; `None` if the line before it is none.
+    fn position_at(&self, start: usize) -> Option<Position> {
+        let end = start.checked_sub(1);
+        let Some(end) = end else { return Some(self.header.first) };
+        let line = memchr::memrchr(b'\n', &self.bytes[..end]).map_or(0, |newline| newline + 1);
+        Line::parse(self.bytes.slice(line..end)).ok().map(|line| line.stamp().position + 1)
+    }
+
+    /// Returns where the whole lines end that follow each other from a position on. Older ones behind them do not.
+    fn end_of_lines(&self, start: usize, mut next: Position) -> usize {
+        let mut end = start;
+        for newline in memchr::memchr_iter(b'\n', &self.bytes[start..]) {
+            match Line::parse(self.bytes.slice(end..start + newline)) {
+                Ok(line) if line.stamp().position == next => (end, next) = (start + newline + 1, next + 1),
+                _ => break,
+            }
+        }
+        end
+    }
+}
+
+/// Returns how many bytes two pieces have in common at their beginning.
+fn common(one: &[u8], other: &[u8]) -> usize {
+    let blocks = one.chunks(BLOCK as usize).zip(other.chunks(BLOCK as usize));
+    let same = BLOCK as usize * blocks.take_while(|(one, other)| one == other).count();
+    let same = same.min(one.len()).min(other.len());
+    same + one[same..].iter().zip(&other[same..]).take_while(|(one, other)| one == other).count()
 }
 
 /// Returns the end of what stands before an offset.

@@ -40,8 +40,6 @@ pub(super) struct Shared {
 struct Answers {
     log: LogKey,
     answers: Vec<(Operation, Result<Ack>)>,
-    /// How many operations came for that log meanwhile.
-    waiting: usize,
 }
 
 impl Shared {
@@ -82,21 +80,12 @@ impl Shared {
             }
             drop(state);
             if let Some(answers) = self.work_safely(&log, job) {
-                back = Some(self.accepted.load(Ordering::Acquire) + self.worth_waiting_for(&answers));
+                // One sync for all who come back costs as much as one for the first of them.
+                let together = self.durability == Durability::Synced;
+                let others = if together { answers.answers.len() } else { 1 };
+                back = Some(self.accepted.load(Ordering::Acquire) + others);
                 self.answer(answers);
             }
-        }
-    }
-
-    /// Returns how many of those who get an answer should be back before the next batch is written.
-    ///
-    /// One sync for many costs little more than one for the first of them. But while half of them wait for a sync, the
-    /// other half can come back, and neither the disk nor they wait for each other.
-    fn worth_waiting_for(&self, answers: &Answers) -> usize {
-        let (told, waiting) = (answers.answers.len(), answers.waiting);
-        match self.durability {
-            Durability::Synced => ((told + waiting) / 2).max(1).saturating_sub(waiting),
-            _ => 1,
         }
     }
 
@@ -145,7 +134,7 @@ impl Shared {
             Job::Sync => {
                 let done = pollster::block_on(self.backend.settle(log));
                 self.synced(log, done);
-                Answers { log: log.clone(), answers: Vec::new(), waiting: 0 }
+                Answers { log: log.clone(), answers: Vec::new() }
             }
             Job::Write { head, batch, unsynced } => {
                 let work = worker::write(&*self.backend, log, head, batch, self.durability, unsynced);
@@ -197,7 +186,7 @@ impl Shared {
 
     /// Keeps the books. Returns what to tell whom.
     fn written(&self, log: &LogKey, outcome: worker::Outcome) -> Answers {
-        let mut answers = Answers { log: log.clone(), answers: outcome.answers, waiting: 0 };
+        let answers = Answers { log: log.clone(), answers: outcome.answers };
         let mut state = self.state();
         if outcome.wrote && log.name == LogName::Messages {
             state.touched.insert(log.session.clone());
@@ -209,7 +198,6 @@ impl Shared {
             return answers;
         };
         queue.owned = false;
-        answers.waiting = queue.waiting.len();
         queue.head = outcome.head;
         queue.unsynced = match (outcome.unsynced, queue.unsynced) {
             (true, since) => Some(since.unwrap_or_else(Instant::now)),
@@ -235,7 +223,7 @@ impl Shared {
     }
 
     /// Tells everybody how it went; an error that nobody hears is kept.
-    fn answer(&self, Answers { log, answers, .. }: Answers) {
+    fn answer(&self, Answers { log, answers }: Answers) {
         for (mut operation, answer) in answers {
             let error = answer.as_ref().err().cloned();
             if let (false, Some(error)) = (operation.tell(answer), error) {

@@ -191,7 +191,7 @@ fn store_with(disk: &SimulatedDisk, durability: Durability) -> Store {
     let files = FileBackend::on(Arc::new(disk.clone()), "/store");
     let files = match disk.journals() {
         Journals::Never => files.with_journal(u32::MAX, 0),
-        Journals::Early => files.with_journal(1, 8 << 10),
+        Journals::Early => files.with_journal(1, 24 << 10),
     };
     Store::new(files, options)
 }

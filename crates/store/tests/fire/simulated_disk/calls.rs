@@ -68,10 +68,6 @@ impl Disk for SimulatedDisk {
         self.on(Call::SyncFolder, path, |machine| machine.sync_folder(machine.find(path)?))
     }
 
-    fn boot(&self) -> Option<String> {
-        Some(self.state().machine.boots.to_string())
-    }
-
     fn touch(&self, path: &Path) -> io::Result<()> {
         self.on(Call::Touch, path, |machine| {
             let node = machine.find(path)?;

@@ -37,8 +37,6 @@ pub(crate) struct Machine {
     last: Node,
     /// Whether the stores on it have journals.
     pub(super) journals: Journals,
-    /// How often it came up again.
-    pub(super) boots: u64,
     /// Changes of names that no sync has covered, oldest first.
     pub(super) pending: Vec<NameChange>,
 }
@@ -63,7 +61,7 @@ pub(crate) enum Kind {
 impl Machine {
     pub(crate) fn new() -> Self {
         let mut machine =
-            Self { nodes: HashMap::new(), last: 0, journals: Journals::Never, boots: 0, pending: Vec::new() };
+            Self { nodes: HashMap::new(), last: 0, journals: Journals::Never, pending: Vec::new() };
         machine.add(empty_folder());
         machine
     }

@@ -22,7 +22,6 @@ impl Machine {
     /// Returns the machine as it may be after a crash and a reboot.
     pub(crate) fn after_crash(&self, rng: &mut Rng) -> Self {
         let mut after = self.after_death();
-        after.boots += 1;
         for inode in after.nodes.values_mut().map(Arc::make_mut) {
             inode.modified = if rng.bool() { inode.modified } else { inode.durable_modified };
             inode.durable_modified = inode.modified;
