@@ -16,7 +16,7 @@ pub use self::hint::{Hint, Hints};
 pub use self::key::Key;
 use crate::error::Result;
 use crate::id::{BlobId, EntryId, SessionId};
-use crate::stamp::{Flaw, Line};
+use crate::stamp::{Flaw, Line, Unseal};
 
 /// A record's number in its log: dense, assigned at append, never used again.
 pub type Position = u64;
@@ -76,6 +76,21 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
     /// Reads a log.
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk>;
+
+    /// Reads a log whose records were sealed before they came here, and opens them where they lie; `None` if this place
+    /// cannot, and whoever asks has to open them. For backends that wrap others.
+    ///
+    /// A record that cannot be opened is told as damage. Only whoever opens it knows better.
+    async fn read_unsealed(
+        &self,
+        log: &LogKey,
+        from: Position,
+        max_bytes: usize,
+        by: &dyn Unseal,
+    ) -> Result<Option<Chunk>> {
+        let _ = (log, from, max_bytes, by);
+        Ok(None)
+    }
 
     /// Stores content under its hash.
     async fn put_blob(&self, blob: &BlobId, content: &mut (dyn Read + Send)) -> Result<()>;

@@ -38,7 +38,7 @@ use crate::backend::{
 };
 use crate::error::{Error, Result};
 use crate::id::{BlobId, EntryId, SessionId};
-use crate::stamp::Line;
+use crate::stamp::{Line, Unseal};
 
 /// How many sessions are held open; a session's folder costs up to seven file handles.
 const MAX_OPEN: usize = 96;
@@ -136,10 +136,10 @@ impl FileBackend {
             .retain(|log, _| log.session != *session);
     }
 
-    fn read_log(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
+    fn read_log(&self, log: &LogKey, from: From, max_bytes: usize, by: Option<&dyn Unseal>) -> Result<Chunk> {
         let known = self.bookmarks.lock().unwrap_or_else(PoisonError::into_inner).get(log).copied();
         let folder = self.session_path(&log.session);
-        let (chunk, bookmark) = read::read(&*self.disk, &folder, log.name, from, max_bytes, known)?;
+        let (chunk, bookmark) = read::read(&*self.disk, &folder, log.name, from, max_bytes, by, known)?;
         if let Some(bookmark) = bookmark {
             let mut bookmarks = self.bookmarks.lock().unwrap_or_else(PoisonError::into_inner);
             if bookmarks.len() >= MAX_BOOKMARKS {
@@ -152,7 +152,7 @@ impl FileBackend {
 
     fn read_one(&self, log: &LogKey, position: Position) -> Result<Option<Line>> {
         let folder = self.session_path(&log.session);
-        let (chunk, _) = read::read(&*self.disk, &folder, log.name, From::Position(position), 1, None)?;
+        let (chunk, _) = read::read(&*self.disk, &folder, log.name, From::Position(position), 1, None, None)?;
         Ok(chunk.lines.into_iter().find(|line| line.stamp().position == position))
     }
 
@@ -162,7 +162,7 @@ impl FileBackend {
         let (mut found, mut bookmark) = (None, None);
         loop {
             let (chunk, mark) =
-                read::read(&*self.disk, &folder, log.name, From::Position(from), 1 << 20, bookmark)?;
+                read::read(&*self.disk, &folder, log.name, From::Position(from), 1 << 20, None, bookmark)?;
             let hit = chunk.lines.iter().rev().find(|line| line.stamp().id == *id);
             found = hit.map(|line| line.stamp().position).or(found);
             if chunk.next == from {
@@ -338,7 +338,17 @@ impl Backend for FileBackend {
     }
 
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
-        self.read_log(log, from, max_bytes)
+        self.read_log(log, from, max_bytes, None)
+    }
+
+    async fn read_unsealed(
+        &self,
+        log: &LogKey,
+        from: Position,
+        max_bytes: usize,
+        by: &dyn Unseal,
+    ) -> Result<Option<Chunk>> {
+        self.read_log(log, From::Position(from), max_bytes, Some(by)).map(Some)
     }
 
     async fn put_blob(&self, blob: &BlobId, content: &mut (dyn Read + Send)) -> Result<()> {

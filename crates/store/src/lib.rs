@@ -90,7 +90,7 @@ pub use replica::Replicated;
 pub use resume::{Resume, Scope, Which};
 pub use rethread_redact::{Finding, Redactor};
 pub use session::{Archive, Branched, Page, Session};
-pub use stamp::{Flaw, Kind, Line, Stamp};
+pub use stamp::{Flaw, Kind, Line, Stamp, Unseal, Unsealed};
 pub use store::{FORMAT, NewSession, Options, Store};
 pub use ticket::{Ack, Placed, Ticket};
 pub use url::Schemes;

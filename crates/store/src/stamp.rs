@@ -5,6 +5,7 @@
 //! own eight digits.
 //! It is recognised by its place, so a caller's own `_rt` does no harm.
 
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
@@ -88,6 +89,15 @@ impl Stamp {
     pub fn settled(&self) -> Position {
         self.position.saturating_sub(self.unsettled)
     }
+
+    /// Returns how many bytes it adds to a body, but for a comma.
+    fn size(&self) -> usize {
+        let digits = |number: u64| number.checked_ilog10().unwrap_or(0) as usize + 1;
+        let numbers = [self.position, self.parent.unwrap_or(0), self.depth, self.left, self.unsettled];
+        let spaces = FIELDS - 1;
+        let fields = numbers.map(digits).iter().sum::<usize>() + self.id.as_str().len() + 1;
+        OPENING.len() + VERSION.len() + fields + spaces + CHECKSUM_TAIL - 1
+    }
 }
 
 /// One record as it is stored: a JSON object on one line, stamped, without its newline.
@@ -114,6 +124,29 @@ enum Form {
     Opened(Bytes, u8),
     /// The caller's own bytes, and what follows them up to the newline in place of their closing brace.
     Stamped(Bytes, Arc<[u8]>),
+    /// The caller's own bytes; what would follow them is made once somebody asks for it.
+    Bare(Bytes),
+}
+
+/// Opens records that were sealed before they were appended. For backends that wrap others.
+pub trait Unseal: Sync {
+    /// Opens a body where it lies. It lacks its closing brace; the stamp is as [`Line::stamp_text`] has it.
+    fn unseal(&self, body: &mut [u8], stamp: &[u8]) -> Unsealed;
+
+    /// Returns whether it is enough that a record could be opened to know that it is whole, and in its place. Then only
+    /// those are summed up whose checksums decide where the log ends.
+    fn is_proof(&self) -> bool;
+}
+
+/// What became of a body that was to be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unsealed {
+    /// This part of it is the caller's object now.
+    Opened(Range<usize>),
+    /// It was never sealed, and is as it was.
+    AsItWas,
+    /// It was not sealed for this stamp, or not like this, and may be anything by now.
+    Not,
 }
 
 impl PartialEq for Line {
@@ -133,11 +166,17 @@ impl Line {
 
     /// Makes a record of a body that was taken out of one before, as it was. For backends that wrap others.
     pub fn restored(body: Bytes, stamp: Stamp) -> Self {
+        let body_end = body.len().saturating_sub(1);
+        Self::of(Form::Bare(body), stamp, body_end)
+    }
+
+    /// Makes it what is appended.
+    fn stamped(body: &Bytes, stamp: &Stamp) -> Self {
         let checksum = crc32c::crc32c(&body[..body.len().saturating_sub(1)]);
         let short_hash = stamp.id.short_hash();
-        let empty = is_empty_object(&body);
-        let prepared = Prepared { body, empty, checksum, timestamp: None, short_hash };
-        Self { timestamp: None, ..prepared.stamp(stamp) }
+        let empty = is_empty_object(body);
+        let prepared = Prepared { body: body.clone(), empty, checksum, timestamp: None, short_hash };
+        Self { timestamp: None, ..prepared.stamp(stamp.clone()) }
     }
 
     fn of(form: Form, stamp: Stamp, body_end: usize) -> Self {
@@ -146,7 +185,7 @@ impl Line {
 
     /// Reads a stored line back, or says what is wrong with it.
     pub fn parse(bytes: Bytes) -> Result<Self, Flaw> {
-        let (stamp, body_end) = parse_stamp(&bytes)?;
+        let Found { stamp, body_end, .. } = parse_stamp(&bytes, Sum::Checked)?;
         Ok(Self::of(Form::Whole(bytes), stamp, body_end))
     }
 
@@ -160,15 +199,33 @@ impl Line {
     /// Reads a stored line where it lies and closes the caller's object there, so that its body need not be copied:
     /// the stamp's comma becomes the brace. [`of_opened`](Self::of_opened) makes a line of it.
     pub(crate) fn open(bytes: &mut [u8]) -> Result<Opened, Flaw> {
-        let (stamp, body_end) = parse_stamp(bytes)?;
+        let Found { stamp, body_end, .. } = parse_stamp(bytes, Sum::Checked)?;
         let was = std::mem::replace(&mut bytes[body_end], b'}');
-        Ok(Opened { stamp, body_end, was })
+        Ok(Opened { stamp, body_end, kept: Kept::Line { was } })
+    }
+
+    /// Does the same with a line whose body was sealed.
+    pub(crate) fn open_sealed(bytes: &mut [u8], by: &dyn Unseal, sum: Sum) -> Result<Opened, Flaw> {
+        let Found { stamp, body_end, text } = parse_stamp(bytes, sum)?;
+        if stamp.left > 0 && sum == Sum::Passed {
+            // Whether a group counts must be the same for everybody: if it does not, its positions are given out again.
+            parse_stamp(bytes, Sum::Checked)?;
+        }
+        let (body, end) = bytes.split_at_mut(body_end);
+        match by.unseal(body, &end[text.start - body_end..text.end - body_end]) {
+            Unsealed::Opened(body) => Ok(Opened { stamp, body_end, kept: Kept::Body(body) }),
+            Unsealed::AsItWas => Self::open(bytes),
+            Unsealed::Not => Err(Flaw::Checksum),
+        }
     }
 
     /// Makes a line of bytes that were [opened](Self::open).
     pub(crate) fn of_opened(bytes: Bytes, opened: Opened) -> Self {
-        let Opened { stamp, body_end, was } = opened;
-        Self::of(Form::Opened(bytes, was), stamp, body_end)
+        let Opened { stamp, body_end, kept } = opened;
+        match kept {
+            Kept::Line { was } => Self::of(Form::Opened(bytes, was), stamp, body_end),
+            Kept::Body(body) => Self::restored(bytes.slice(body), stamp),
+        }
     }
 
     /// Returns how many bytes the line takes where it is stored.
@@ -176,6 +233,7 @@ impl Line {
         match &self.form {
             Form::Whole(bytes) | Form::Opened(bytes, _) => bytes.len(),
             Form::Stamped(_, end) => self.body_end + end.len() - 1,
+            Form::Bare(body) => body.len() + self.stamp.size() + usize::from(!is_empty_object(body)),
         }
     }
 
@@ -191,7 +249,20 @@ impl Line {
             Form::Stamped(body, end) => {
                 self.stored.get_or_init(|| [&body[..self.body_end], &end[..end.len() - 1]].concat().into())
             }
+            Form::Bare(body) => self
+                .stored
+                .get_or_init(|| Bytes::copy_from_slice(Self::stamped(body, &self.stamp).as_bytes())),
         }
+    }
+
+    /// Returns what the line says of the record's place, as it is written: the stamp without its checksum.
+    pub fn stamp_text(&self) -> &[u8] {
+        let (line, skipped) = match &self.form {
+            Form::Stamped(_, end) => (&end[..end.len() - 1], 0),
+            _ => (self.as_bytes(), self.body_end),
+        };
+        let begin = skipped + usize::from(line[skipped] == b',') + OPENING.len();
+        &line[begin..line.len() - CHECKSUM_TAIL]
     }
 
     /// Returns the line with its newline, in as many pieces as lie in memory.
@@ -208,7 +279,7 @@ impl Line {
         match &self.form {
             Form::Stamped(body, end) => (body.slice(..self.body_end), Some(end.clone())),
             Form::Whole(bytes) => (bytes.clone(), None),
-            Form::Opened(..) => (Bytes::copy_from_slice(self.as_bytes()), None),
+            Form::Opened(..) | Form::Bare(_) => (Bytes::copy_from_slice(self.as_bytes()), None),
         }
     }
 
@@ -221,7 +292,7 @@ impl Line {
     pub fn body(&self) -> Bytes {
         match &self.form {
             Form::Opened(bytes, _) => bytes.slice(..=self.body_end),
-            Form::Stamped(body, _) => body.clone(),
+            Form::Stamped(body, _) | Form::Bare(body) => body.clone(),
             // All but the closing brace stands in one piece; a body is handed out whole, so it is put together again.
             Form::Whole(bytes) => [&bytes[..self.body_end], b"}"].concat().into(),
         }
@@ -230,7 +301,9 @@ impl Line {
     /// Returns when the entry says it was made, if it says so.
     pub(crate) fn timestamp(&self) -> Option<Timestamp> {
         self.timestamp.unwrap_or_else(|| match &self.form {
-            Form::Opened(bytes, _) | Form::Stamped(bytes, _) => timestamp_of(&bytes[..=self.body_end]),
+            Form::Opened(bytes, _) | Form::Stamped(bytes, _) | Form::Bare(bytes) => {
+                timestamp_of(&bytes[..=self.body_end])
+            }
             // The stamp is one more member of the same object, so there is no need to take it off first.
             Form::Whole(bytes) => timestamp_of(bytes),
         })
@@ -337,13 +410,29 @@ impl Ending {
 pub(crate) struct Opened {
     stamp: Stamp,
     body_end: usize,
-    was: u8,
+    kept: Kept,
+}
+
+/// What is left of a line that was opened.
+#[derive(Debug)]
+enum Kept {
+    /// All of it, but that the caller's object was closed; and what stood there.
+    Line { was: u8 },
+    /// The caller's object, here.
+    Body(Range<usize>),
 }
 
 impl Opened {
+    /// Returns whether the record has company in its group.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.stamp.left > 0
+    }
+
     /// Makes the line as it is stored again, where it lies.
     pub(crate) fn close(&self, bytes: &mut [u8]) {
-        bytes[self.body_end] = self.was;
+        if let (Kept::Line { was }, Some(byte)) = (&self.kept, bytes.get_mut(self.body_end)) {
+            *byte = *was;
+        }
     }
 }
 
@@ -373,7 +462,25 @@ pub enum Flaw {
     Missing,
 }
 
-fn parse_stamp(bytes: &[u8]) -> Result<(Stamp, usize), Flaw> {
+/// What is done about the checksum of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sum {
+    /// It has to be right.
+    Checked,
+    /// Something else shows that the line is whole.
+    Passed,
+}
+
+/// Where things are in a line.
+struct Found {
+    stamp: Stamp,
+    /// Where the stamp's member begins, comma included.
+    body_end: usize,
+    /// The stamp without its checksum.
+    text: Range<usize>,
+}
+
+fn parse_stamp(bytes: &[u8], sum: Sum) -> Result<Found, Flaw> {
     if bytes.iter().all(|&byte| byte == 0) {
         return Err(Flaw::Nul);
     }
@@ -401,7 +508,7 @@ fn parse_stamp(bytes: &[u8]) -> Result<(Stamp, usize), Flaw> {
     let plain =
         fields[8].len() == 8 && !fields[8].bytes().any(|byte| byte.is_ascii_uppercase() || byte == b'+');
     let checksum = u32::from_str_radix(fields[8], 16).map_err(|_| Flaw::Unstamped)?;
-    if Defect::IgnoreTheChecksum.is_on() {
+    if sum == Sum::Passed || Defect::IgnoreTheChecksum.is_on() {
         // Everything else about the line is looked at all the same.
     } else if !plain || crc32c::crc32c(&bytes[..bytes.len() - CHECKSUM_TAIL]) != checksum {
         return Err(Flaw::Checksum);
@@ -411,7 +518,7 @@ fn parse_stamp(bytes: &[u8]) -> Result<(Stamp, usize), Flaw> {
     }
     let stamp = read_fields(&fields).ok_or(Flaw::Unstamped)?;
     let body_end = if member > 0 && bytes[member - 1] == b',' { member - 1 } else { member };
-    Ok((stamp, body_end))
+    Ok(Found { stamp, body_end, text: member + OPENING.len()..bytes.len() - CHECKSUM_TAIL })
 }
 
 fn read_fields(fields: &[&str; FIELDS]) -> Option<Stamp> {
@@ -476,6 +583,9 @@ mod tests {
             let opened = Line::open(&mut bytes).unwrap();
             let opened = Line::of_opened(bytes.into(), opened);
             assert_eq!((opened.body(), &opened), (Bytes::copy_from_slice(body.as_bytes()), &line));
+            let restored = Line::restored(line.body(), stamp());
+            assert_eq!((restored.size(), restored.stamp_text()), (line.size(), line.stamp_text()), "{body}");
+            assert_eq!((&restored, line.size()), (&line, line.as_bytes().len()));
             // Stamped twice, it loses only the outer one.
             let twice = Line::new(&line.entry_of_whole(), stamp());
             assert_eq!(twice.body(), line.as_bytes());

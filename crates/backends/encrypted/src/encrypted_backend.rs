@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use base64_simd::STANDARD;
@@ -12,19 +12,23 @@ use rethread_store::backend::{
     Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Hints, Key, Known, Listed,
     LogKey, Position, Put, Rewrite, Space, Target,
 };
-use rethread_store::{BlobId, Entry, EntryId, Error, Kind, Line, Note, Result, SessionId, Stamp};
+use rethread_store::{BlobId, EntryId, Error, Kind, Line, Note, Result, SessionId, Unseal};
 
 use crate::content;
-use crate::keys::{FOLDER, Keys};
+use crate::keys::{FOLDER, Held, Keys, Which};
 use crate::master_key::MasterKey;
 use crate::names::Names;
-use crate::seal::{OVERHEAD, Secret};
+use crate::record::{self, Opener};
+use crate::seal::Secret;
 
-/// What stands around something sealed, so that a line is still a JSON object.
+/// What stands around a sealed document, so that it is still a JSON object.
 const OPENING: &str = "{\"sealed\":\"";
 const CLOSING: &str = "\"}";
 /// From how many bytes on another thread helps to open them.
 const SHARE: usize = 1 << 18;
+/// From how many bytes on whoever reads wants all there is, and soon: what can be opened is not summed up as well. Whoever
+/// looks for damage reads in pieces.
+const WHOLE: usize = 16 << 20;
 /// How many names are asked for at once.
 const PAGE: usize = 10_000;
 
@@ -57,7 +61,7 @@ impl<B: Backend> EncryptedBackend<B> {
     /// any more. Forks keep it readable for whoever reads those. What is remembered of it goes too; contents go when
     /// nothing refers to them. Returns whether there was one.
     pub async fn erase(&self, session: &SessionId) -> Result<bool> {
-        let erased = self.keys.erase(&self.inner, session).await?;
+        let erased = self.keys.erase(&self.inner, session, Which::Any).await?;
         for name in ["metadata", "listed"] {
             self.inner.remove(&Target::Document(Key::session(session.clone(), name)?)).await?;
         }
@@ -75,7 +79,7 @@ impl<B: Backend> EncryptedBackend<B> {
     }
 
     /// Returns the key to write a log with; `None` if it has none, which only a log that is empty may.
-    async fn key_to_write(&self, log: &LogKey, at: Position, lines: &[Line]) -> Result<Option<Arc<Secret>>> {
+    async fn key_to_write(&self, log: &LogKey, at: Position, lines: &[Line]) -> Result<Option<Held>> {
         // At its beginning a log may be one that was removed, and has another key now.
         if at > 0 {
             return self.keys.to_write(&self.inner, &log.session).await;
@@ -84,19 +88,37 @@ impl<B: Backend> EncryptedBackend<B> {
         self.keys.make(&self.inner, &log.session, parent.as_ref()).await.map(Some)
     }
 
+    /// Reads a log and has its records opened where they lie, where the place can do that; `None` if one cannot be opened.
+    async fn read_unsealed_by_us(
+        &self,
+        log: &LogKey,
+        from: Position,
+        max_bytes: usize,
+    ) -> Result<Option<Chunk>> {
+        let Some(key) = self.keys.find(&self.inner, &log.session).await? else { return Ok(None) };
+        let opener = Opener::new(key.of(log.name), max_bytes >= WHOLE);
+        let chunk = self.inner.read_unsealed(log, from, max_bytes, &opener).await?;
+        // Where something is wrong, checksums say what, as everywhere.
+        let is_sound = |chunk: &Chunk| {
+            let is_whole = chunk.damage.is_empty() && chunk.tail.is_none();
+            !opener.has_failed() && (is_whole || !opener.is_proof())
+        };
+        Ok(chunk.filter(is_sound))
+    }
+
     async fn open_lines(&self, log: &LogKey, lines: &[Line]) -> Result<Vec<Line>> {
         if lines.is_empty() {
             return Ok(Vec::new());
         }
         let known = self.keys.find(&self.inner, &log.session).await?;
-        let opened = known.as_deref().map(|key| open_all(key, log, lines));
+        let opened = known.as_deref().map(|key| open_all(key.of(log.name), lines));
         if let Some(Ok(opened)) = opened {
             return Ok(opened);
         }
         // The session may have been removed and begun again by somebody else.
         let key = self.keys.look(&self.inner, &log.session).await?.or(known);
         let key = key.ok_or_else(|| erased(&log.session))?;
-        open_all(&key, log, lines).map_err(|position| Error::Damaged {
+        open_all(key.of(log.name), lines).map_err(|position| Error::Damaged {
             what: format!("record {position} of {log}"),
             reason: "it cannot be decrypted".into(),
         })
@@ -108,8 +130,7 @@ impl<B: Backend> EncryptedBackend<B> {
 impl<B: Backend> Backend for EncryptedBackend<B> {
     fn capabilities(&self) -> Capabilities {
         let inner = self.inner.capabilities();
-        let room = (inner.max_record - OPENING.len() - CLOSING.len()) / 4 * 3;
-        Capabilities { max_record: room - OVERHEAD, ..inner }
+        Capabilities { max_record: record::room_within(inner.max_record), ..inner }
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Document>> {
@@ -135,23 +156,41 @@ impl<B: Backend> Backend for EncryptedBackend<B> {
         if lines.is_empty() {
             return self.inner.append(log, at, lines, durability).await;
         }
-        let Some(key) = self.key_to_write(log, at, lines).await? else {
+        let Some(held) = self.key_to_write(log, at, lines).await? else {
             let next = self.inner.read(log, From::Last, 1).await?.next;
             return if next == at { Err(erased(&log.session)) } else { Ok(Append::Moved { next }) };
         };
-        let sealed = lines.iter().map(|line| seal_line(&key, log, line)).collect::<Result<Vec<Line>>>()?;
+        let key = held.key.of(log.name);
+        let sealed = lines.iter().map(|line| record::seal(key, line)).collect::<Result<Vec<Line>>>()?;
         let appended = self.inner.append(log, at, &sealed, durability).await?;
-        if at == 0 && !matches!(appended, Append::Moved { .. }) {
-            // Somebody may have removed a session of that id just now, and its key only then.
-            self.keys.keep(&self.inner, &log.session, &key).await?;
+        match appended {
+            Append::Moved { .. } => {}
+            // Somebody may have cleared away what was left of a session of that id just now.
+            _ if at == 0 => self.keys.keep(&self.inner, &log.session, &held.key).await?,
+            _ => self.keys.confirm(&self.inner, &log.session, &held).await?,
         }
         Ok(appended)
     }
 
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
-        // Sealed lines are larger, and what is asked for is what they hold.
-        let chunk = self.inner.read(log, from, max_bytes.saturating_add(max_bytes / 3)).await?;
+        if let From::Position(position) = from
+            && let Some(chunk) = self.read_unsealed_by_us(log, position, max_bytes).await?
+        {
+            return Ok(chunk);
+        }
+        let chunk = self.inner.read(log, from, max_bytes).await?;
         Ok(Chunk { lines: self.open_lines(log, &chunk.lines).await?, ..chunk })
+    }
+
+    async fn read_unsealed(
+        &self,
+        _: &LogKey,
+        _: Position,
+        _: usize,
+        _: &dyn Unseal,
+    ) -> Result<Option<Chunk>> {
+        // What is sealed twice is opened by each in turn.
+        Ok(None)
     }
 
     async fn put_blob(&self, blob: &BlobId, content: &mut (dyn Read + Send)) -> Result<()> {
@@ -213,9 +252,10 @@ impl<B: Backend> Backend for EncryptedBackend<B> {
         match target {
             Target::Document(_) => self.inner.remove(target).await,
             Target::Session(session) => {
+                self.keys.leave(&self.inner, session).await?;
                 // Its key last: whoever is interrupted can still read what there is to remove.
                 let removed = self.inner.remove(target).await?;
-                self.keys.erase(&self.inner, session).await?;
+                self.keys.erase(&self.inner, session, Which::Leaving).await?;
                 Ok(removed)
             }
             Target::Blob(blob) => self.inner.remove(&Target::Blob(self.names.sealed(blob))).await,
@@ -249,7 +289,7 @@ impl<B: Backend> Backend for EncryptedBackend<B> {
         let first = match &known.first {
             Some(first) => {
                 let key = self.keys.to_write(&self.inner, &log.session).await?;
-                Some(seal_line(&*key.ok_or_else(|| erased(&log.session))?, log, first)?)
+                Some(record::seal(key.ok_or_else(|| erased(&log.session))?.key.of(log.name), first)?)
             }
             None => None,
         };
@@ -257,7 +297,7 @@ impl<B: Backend> Backend for EncryptedBackend<B> {
     }
 
     async fn sweep(&self) -> Result<u64> {
-        self.inner.sweep().await
+        Ok(self.inner.sweep().await? + self.keys.sweep(&self.inner).await?)
     }
 
     fn hints(&self) -> Option<Hints> {
@@ -350,76 +390,23 @@ fn parent_of(line: &Line) -> Option<SessionId> {
     }
 }
 
-/// Returns what a line is sealed for: it can be read nowhere else.
-fn place(log: &LogKey, stamp: &Stamp) -> String {
-    let Stamp { position, parent, depth, kind, id, left, .. } = stamp;
-    let kind = match kind {
-        Kind::Entry => 'e',
-        Kind::Note => 'n',
-        Kind::Copy => 'c',
-    };
-    format!("{log} {position} {} {depth} {kind} {id} {left}", parent.map_or(-1, |parent| parent as i64))
-}
-
-fn seal_line(key: &Secret, log: &LogKey, line: &Line) -> Result<Line> {
-    let sealed = key.seal(&line.body(), place(log, line.stamp()).as_bytes())?;
-    Ok(Line::restored(encode(&sealed).into(), line.stamp().clone()))
-}
-
 /// Opens lines, on several threads if that is worth it. Returns the position of one that cannot be opened.
-fn open_all(key: &Secret, log: &LogKey, lines: &[Line]) -> std::result::Result<Vec<Line>, Position> {
+fn open_all(key: &Secret, lines: &[Line]) -> std::result::Result<Vec<Line>, Position> {
     let size: usize = lines.iter().map(|line| line.body().len()).sum();
     let hands = std::thread::available_parallelism().map_or(1, usize::from).min(size / SHARE).max(1);
     if hands == 1 {
-        return open_some(key, log, lines);
+        return record::open(key, lines);
     }
     std::thread::scope(|scope| {
         let mut shares = lines.chunks(lines.len().div_ceil(hands));
         let own = shares.next().unwrap_or_default();
-        let others: Vec<_> = shares.map(|share| scope.spawn(move || open_some(key, log, share))).collect();
-        let mut all = open_some(key, log, own)?;
+        let others: Vec<_> = shares.map(|share| scope.spawn(move || record::open(key, share))).collect();
+        let mut all = record::open(key, own)?;
         for share in others {
             all.extend(share.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
         }
         Ok(all)
     })
-}
-
-/// Opens lines into one piece of memory: to get one for each would take longer than to open them.
-fn open_some(key: &Secret, log: &LogKey, lines: &[Line]) -> std::result::Result<Vec<Line>, Position> {
-    let bodies: Vec<Bytes> = lines.iter().map(Line::body).collect();
-    let size = |body: &Bytes| body.len() / 4 * 3 + 3;
-    let mut room: Vec<u8> = Vec::with_capacity(bodies.iter().map(size).sum());
-    let mut places = Vec::with_capacity(lines.len());
-    for (line, body) in lines.iter().zip(&bodies) {
-        places.push(open_line(key, log, line, body, &mut room).ok_or(line.stamp().position)?);
-    }
-    let room = Bytes::from(room);
-    let restored = |(line, place): (&Line, Range<usize>)| match place.is_empty() {
-        true => line.clone(),
-        false => Line::restored(room.slice(place), line.stamp().clone()),
-    };
-    Ok(lines.iter().zip(places).map(restored).collect())
-}
-
-/// Opens one of them behind the others, and returns where it is; nowhere if it was never sealed.
-fn open_line(
-    key: &Secret,
-    log: &LogKey,
-    line: &Line,
-    body: &[u8],
-    room: &mut Vec<u8>,
-) -> Option<Range<usize>> {
-    let Some(text) = text_of(body) else {
-        // Whoever repairs a log does so without its key.
-        let is_lost = |entry: Entry| matches!(entry.read(), Ok(Note::Lost { .. }));
-        return (line.stamp().kind == Kind::Note && is_lost(line.entry())).then_some(0..0);
-    };
-    let begin = room.len();
-    STANDARD.decode_append(text, room).ok()?;
-    let opened = key.open_in_place(&mut room[begin..], place(log, line.stamp()).as_bytes())?;
-    room.truncate(begin + opened);
-    Some(begin..begin + opened)
 }
 
 fn encode(sealed: &[u8]) -> Vec<u8> {

@@ -3,12 +3,13 @@
 //! A fork also wraps its parent's key by its own: what it inherits stays readable for it, whatever becomes of the
 //! parent's key.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use base64_simd::STANDARD;
-use rethread_store::backend::{Backend, Expect, Key, Put, Target};
+use jiff::Timestamp;
+use rethread_store::backend::{Backend, Document, Expect, Key, Listed, LogName, Put, Space, Target};
 use rethread_store::{BlobId, Error, Result, SessionId};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -22,38 +23,89 @@ pub(crate) const FOLDER: &str = "keys/";
 #[derive(Debug)]
 pub(crate) struct Keys {
     wrapping: Secret,
-    known: Mutex<HashMap<SessionId, Remembered>>,
+    known: Mutex<HashMap<SessionId, Held>>,
     /// What forks have of their parents' keys: used where a parent has none of its own any more.
-    inherited: Mutex<HashMap<SessionId, Arc<Secret>>>,
+    inherited: Mutex<HashMap<SessionId, Arc<SessionKey>>>,
 }
 
-#[derive(Clone, Debug)]
-struct Remembered {
-    key: Arc<Secret>,
-    looked_at: Instant,
+/// A session's key.
+#[derive(Debug)]
+pub(crate) struct SessionKey {
+    secret: Secret,
+    /// What follows from it for each log.
+    logs: [Secret; LogName::ALL.len()],
+}
+
+impl SessionKey {
+    fn new(secret: Secret) -> Self {
+        let logs = LogName::ALL.map(|log| secret.derived(&[b"log", log.as_str().as_bytes()]));
+        Self { secret, logs }
+    }
+
+    /// Returns the key of a log.
+    pub(crate) fn of(&self, log: LogName) -> &Secret {
+        &self.logs[log as usize]
+    }
 }
 
 /// For how long a key is written with before it is looked at again: the session may be another one of that id by then.
-const FRESH: Duration = Duration::from_secs(1);
+/// Whoever removes a session waits as long before its log goes, so that nobody adds to the next one with the key of the
+/// last.
+const FRESH: Duration = Duration::from_millis(100);
+/// How old what is left of a key has to be before it is cleared away.
+const ABANDONED: Duration = Duration::from_secs(3600);
+/// How often a key that somebody else changes at the same time is tried again.
+const TRIES: usize = 16;
 
-#[derive(Serialize, Deserialize)]
+/// A session's key as it is stored.
+#[derive(Clone, Serialize, Deserialize)]
 struct Wrapped {
     version: u32,
-    key: String,
+    /// `None`: it was erased. That there was one stays for a while: to take the document away could take the next one's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    /// The session is being removed: what there is of it can be read, and nothing is added.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    leaving: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parent: Option<WrappedParent>,
 }
 
 impl Wrapped {
+    const ERASED: Self = Self { version: 1, key: None, leaving: false, parent: None };
+
     fn to_bytes(&self) -> Result<Vec<u8>> {
         serde_json::to_vec(self).map_err(|error| Error::BadEntry(error.to_string()))
     }
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 struct WrappedParent {
     session: SessionId,
     key: String,
+}
+
+/// What was found in a key's place.
+struct Found {
+    /// `None`: there is none, or none any more.
+    key: Option<(Arc<SessionKey>, Wrapped)>,
+    /// What has to be expected to replace it.
+    expect: Expect,
+}
+
+impl Found {
+    fn is_leaving(&self) -> bool {
+        self.key.as_ref().is_some_and(|(_, wrapped)| wrapped.leaving)
+    }
+}
+
+/// A key to write with, and since when that is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) key: Arc<SessionKey>,
+    looked_at: Instant,
+    /// It is known to be durable.
+    is_settled: bool,
 }
 
 impl Keys {
@@ -62,7 +114,11 @@ impl Keys {
     }
 
     /// Returns a session's key, if it has one, or a fork of it has it.
-    pub(crate) async fn find(&self, inner: &dyn Backend, session: &SessionId) -> Result<Option<Arc<Secret>>> {
+    pub(crate) async fn find(
+        &self,
+        inner: &dyn Backend,
+        session: &SessionId,
+    ) -> Result<Option<Arc<SessionKey>>> {
         let known = self.known().get(session).map(|known| known.key.clone());
         match known {
             Some(known) => Ok(Some(known)),
@@ -70,81 +126,182 @@ impl Keys {
         }
     }
 
-    /// Returns a session's own key to write with. One that was looked at long ago is looked at again.
-    pub(crate) async fn to_write(
+    /// Does the same, whatever is remembered: the session may have been removed and begun again.
+    pub(crate) async fn look(
         &self,
         inner: &dyn Backend,
         session: &SessionId,
-    ) -> Result<Option<Arc<Secret>>> {
-        let known = self.known().get(session).cloned();
-        match known.filter(|known| known.looked_at.elapsed() < FRESH) {
-            Some(known) => Ok(Some(known.key)),
-            None => self.own(inner, session).await,
-        }
-    }
-
-    /// Does the same as [`find`](Self::find), whatever is remembered: the session may have been removed and begun again.
-    pub(crate) async fn look(&self, inner: &dyn Backend, session: &SessionId) -> Result<Option<Arc<Secret>>> {
-        let own = self.own(inner, session).await?;
+    ) -> Result<Option<Arc<SessionKey>>> {
+        let own = self.own(inner, session).await?.key.map(|(key, _)| key);
         Ok(own.or_else(|| lock(&self.inherited).get(session).cloned()))
     }
 
-    async fn own(&self, inner: &dyn Backend, session: &SessionId) -> Result<Option<Arc<Secret>>> {
-        match inner.get(&document(session)?).await? {
-            Some(document) => self.take(session, &document.bytes).map(Some),
-            None => {
-                self.known().remove(session);
-                Ok(None)
-            }
+    /// Returns a session's own key to write with. One that was looked at a while ago is looked at again.
+    pub(crate) async fn to_write(&self, inner: &dyn Backend, session: &SessionId) -> Result<Option<Held>> {
+        let known = self.known().get(session).cloned();
+        if let Some(known) = known.filter(|known| known.looked_at.elapsed() < FRESH) {
+            return Ok(Some(known));
+        }
+        match self.own(inner, session).await? {
+            found if found.is_leaving() => Err(Error::Gone(session.clone())),
+            _ => Ok(self.known().get(session).cloned()),
         }
     }
 
-    /// Puts a key back that was removed while it was written with.
-    pub(crate) async fn keep(&self, inner: &dyn Backend, session: &SessionId, key: &Secret) -> Result<()> {
+    /// Makes sure, after something was written with a key, that it was not written into another session of that id. Who
+    /// was quick about it knows.
+    pub(crate) async fn confirm(&self, inner: &dyn Backend, session: &SessionId, held: &Held) -> Result<()> {
+        if held.looked_at.elapsed() < FRESH {
+            return Ok(());
+        }
+        match self.own(inner, session).await?.key {
+            Some((key, _)) if key.secret.bytes() != held.key.secret.bytes() => {
+                Err(Error::Gone(session.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn own(&self, inner: &dyn Backend, session: &SessionId) -> Result<Found> {
+        let looked_at = Instant::now();
+        let Some(Document { version, bytes }) = inner.get(&document(session)?).await? else {
+            self.known().remove(session);
+            return Ok(Found { key: None, expect: Expect::Absent });
+        };
+        let key = self.take(session, &bytes)?;
+        match &key {
+            Some((key, wrapped)) if !wrapped.leaving => {
+                let mut known = self.known();
+                let is_same = |held: &Held| held.key.secret.bytes() == key.secret.bytes();
+                let is_settled = known.get(session).is_some_and(|held| held.is_settled && is_same(held));
+                known.insert(session.clone(), Held { key: key.clone(), looked_at, is_settled });
+            }
+            _ => drop(self.known().remove(session)),
+        }
+        Ok(Found { key, expect: Expect::Version(version) })
+    }
+
+    /// Puts a key back that was cleared away while it was written with.
+    pub(crate) async fn keep(
+        &self,
+        inner: &dyn Backend,
+        session: &SessionId,
+        key: &SessionKey,
+    ) -> Result<()> {
         if inner.get(&document(session)?).await?.is_none() {
-            let wrapped = Wrapped { version: 1, key: wrap(&self.wrapping, session, key)?, parent: None };
+            let key = Some(wrap(&self.wrapping, session, &key.secret)?);
+            let wrapped = Wrapped { key, ..Wrapped::ERASED };
             inner.put(&document(session)?, &wrapped.to_bytes()?, Expect::Absent).await?;
         }
         Ok(())
     }
 
-    /// Returns a session's key, and makes one if it has none.
+    /// Returns the key to begin a log with, and makes one if the session has none.
     pub(crate) async fn make(
         &self,
         inner: &dyn Backend,
         session: &SessionId,
         parent: Option<&SessionId>,
-    ) -> Result<Arc<Secret>> {
-        if let Some(there) = self.own(inner, session).await? {
-            return Ok(there);
+    ) -> Result<Held> {
+        for _ in 0..TRIES {
+            let found = self.own(inner, session).await?;
+            let known = self.known().get(session).cloned();
+            if let Some(held) = known.filter(|held| held.is_settled) {
+                return Ok(held);
+            }
+            let is_leaving = found.is_leaving();
+            let wrapped = match found.key {
+                // Whoever made it may have died before it was durable, and records must not outlive their key.
+                Some((_, wrapped)) if !is_leaving => wrapped,
+                // What is being removed must stay readable until it is.
+                Some(_) if inner.stat(session).await?.is_some() => return Err(Error::Gone(session.clone())),
+                _ => self.fresh(inner, session, parent).await?,
+            };
+            let bytes = wrapped.to_bytes()?;
+            let looked_at = Instant::now();
+            // If somebody else was faster, theirs is the key.
+            if let Put::Done(_) = inner.put(&document(session)?, &bytes, found.expect).await?
+                && let Some((key, _)) = self.take(session, &bytes)?
+            {
+                let held = Held { key, looked_at, is_settled: true };
+                self.known().insert(session.clone(), held.clone());
+                return Ok(held);
+            }
         }
+        Err(contended(session))
+    }
+
+    async fn fresh(
+        &self,
+        inner: &dyn Backend,
+        session: &SessionId,
+        parent: Option<&SessionId>,
+    ) -> Result<Wrapped> {
         let secret = Secret::random()?;
-        let key = wrap(&self.wrapping, session, &secret)?;
+        let key = Some(wrap(&self.wrapping, session, &secret)?);
         let inherited = match parent {
             Some(parent) => self.find(inner, parent).await?.map(|key| (parent, key)),
             None => None,
         };
         let inherited = inherited.map(|(parent, key)| {
-            Ok::<_, Error>(WrappedParent { session: parent.clone(), key: wrap(&secret, parent, &key)? })
+            let key = wrap(&secret, parent, &key.secret)?;
+            Ok::<_, Error>(WrappedParent { session: parent.clone(), key })
         });
-        let wrapped = Wrapped { version: 1, key, parent: inherited.transpose()? };
-        let bytes = wrapped.to_bytes()?;
-        let put = inner.put(&document(session)?, &bytes, Expect::Absent).await?;
-        match put {
-            Put::Done(_) => self.take(session, &bytes),
-            // Somebody else was faster.
-            Put::Conflict(Some(document)) => self.take(session, &document.bytes),
-            Put::Conflict(None) => Err(Error::Contended(format!("the key of session {session}"))),
+        Ok(Wrapped { key, parent: inherited.transpose()?, ..Wrapped::ERASED })
+    }
+
+    /// Says of a session that it is being removed, and waits until nobody adds to it any more.
+    pub(crate) async fn leave(&self, inner: &dyn Backend, session: &SessionId) -> Result<()> {
+        for _ in 0..TRIES {
+            let Found { key, expect } = self.own(inner, session).await?;
+            let Some((_, wrapped)) = key else { return Ok(()) };
+            let leaving = Wrapped { leaving: true, ..wrapped.clone() }.to_bytes()?;
+            if wrapped.leaving
+                || matches!(inner.put(&document(session)?, &leaving, expect).await?, Put::Done(_))
+            {
+                self.known().remove(session);
+                std::thread::sleep(FRESH);
+                return Ok(());
+            }
         }
+        Err(contended(session))
     }
 
     /// Removes a session's key for good. Returns whether there was one.
-    pub(crate) async fn erase(&self, inner: &dyn Backend, session: &SessionId) -> Result<bool> {
-        self.known().remove(session);
-        inner.remove(&Target::Document(document(session)?)).await
+    pub(crate) async fn erase(&self, inner: &dyn Backend, session: &SessionId, which: Which) -> Result<bool> {
+        for _ in 0..TRIES {
+            let Found { key, expect } = self.own(inner, session).await?;
+            let Some((_, wrapped)) = key else { return Ok(false) };
+            if which == Which::Leaving && !wrapped.leaving {
+                return Ok(false);
+            }
+            let put = inner.put(&document(session)?, &Wrapped::ERASED.to_bytes()?, expect).await?;
+            if matches!(put, Put::Done(_)) {
+                self.known().remove(session);
+                return Ok(true);
+            }
+        }
+        Err(contended(session))
     }
 
-    fn take(&self, session: &SessionId, document: &[u8]) -> Result<Arc<Secret>> {
+    /// Clears away what is left of keys whose sessions are not there. Returns how many.
+    pub(crate) async fn sweep(&self, inner: &dyn Backend) -> Result<u64> {
+        let sessions = inner.list(Space::Sessions, None, usize::MAX).await?;
+        let there: HashSet<String> = sessions.iter().map(|session| name(&session.name)).collect();
+        let is_old = |listed: &Listed| {
+            let age = Timestamp::now().duration_since(listed.modified);
+            age.is_positive() && age.unsigned_abs() > ABANDONED
+        };
+        let mut swept = 0;
+        for listed in inner.list(Space::Documents, None, usize::MAX).await? {
+            if listed.name.starts_with(FOLDER) && !there.contains(&listed.name) && is_old(&listed) {
+                swept += u64::from(inner.remove(&Target::Document(listed.name.parse()?)).await?);
+            }
+        }
+        Ok(swept)
+    }
+
+    fn take(&self, session: &SessionId, document: &[u8]) -> Result<Option<(Arc<SessionKey>, Wrapped)>> {
         let damaged = |reason: &str| Error::Damaged {
             what: format!("the key of session {session}"),
             reason: reason.to_owned(),
@@ -154,21 +311,33 @@ impl Keys {
         if wrapped.version != 1 {
             return Err(Error::NewerFormat { found: format!("of keys {}", wrapped.version), known: 1 });
         }
+        let Some(key) = &wrapped.key else { return Ok(None) };
         let another = "it was wrapped by another master key, or is not as it was";
-        let secret = Arc::new(unwrap(&self.wrapping, session, &wrapped.key).ok_or_else(|| damaged(another))?);
-        if let Some(parent) = wrapped.parent
+        let secret = unwrap(&self.wrapping, session, key).ok_or_else(|| damaged(another))?;
+        if let Some(parent) = &wrapped.parent
             && let Some(key) = unwrap(&secret, &parent.session, &parent.key)
         {
-            lock(&self.inherited).insert(parent.session, Arc::new(key));
+            lock(&self.inherited).insert(parent.session.clone(), Arc::new(SessionKey::new(key)));
         }
-        let remembered = Remembered { key: secret.clone(), looked_at: Instant::now() };
-        self.known().insert(session.clone(), remembered);
-        Ok(secret)
+        Ok(Some((Arc::new(SessionKey::new(secret)), wrapped)))
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<SessionId, Remembered>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<SessionId, Held>> {
         lock(&self.known)
     }
+}
+
+/// Which keys are erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Any.
+    Any,
+    /// Those of sessions that are being removed: the next one of that id has another.
+    Leaving,
+}
+
+fn contended(session: &SessionId) -> Error {
+    Error::Contended(format!("the key of session {session}"))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -177,7 +346,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Returns where a session's key is. Not among its own documents: it is there before them, and goes after them.
 fn document(session: &SessionId) -> Result<Key> {
-    Key::store(&format!("{FOLDER}{}", BlobId::of(session.as_str().as_bytes())))
+    Key::store(&name(session.as_str()))
+}
+
+fn name(session: &str) -> String {
+    format!("{FOLDER}{}", BlobId::of(session.as_bytes()))
 }
 
 fn wrap(by: &Secret, session: &SessionId, secret: &Secret) -> Result<String> {

@@ -30,6 +30,7 @@ mod encrypted_backend;
 mod keys;
 mod master_key;
 mod names;
+mod record;
 mod seal;
 
 pub use encrypted_backend::EncryptedBackend;

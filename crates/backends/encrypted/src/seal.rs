@@ -1,6 +1,7 @@
 //! One key, and what is sealed with it: a nonce, the ciphertext and its tag.
 
 use std::fmt;
+use std::ops::Range;
 
 use rethread_store::{Error, Result};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -53,31 +54,40 @@ impl Secret {
     /// Nonces are random, so a key is good for four thousand million records.
     pub(crate) fn seal(&self, plain: &[u8], place: &[u8]) -> Result<Vec<u8>> {
         let mut sealed = Vec::with_capacity(plain.len() + OVERHEAD);
-        sealed.resize(NONCE_LEN, 0);
-        fill(&mut sealed)?;
+        self.seal_onto(&mut sealed, plain, place)?;
+        Ok(sealed)
+    }
+
+    /// Does the same behind something else.
+    pub(crate) fn seal_onto(&self, sealed: &mut Vec<u8>, plain: &[u8], place: &[u8]) -> Result<()> {
         let mut nonce = [0; NONCE_LEN];
-        nonce.copy_from_slice(&sealed);
+        fill(&mut nonce)?;
+        sealed.extend_from_slice(&nonce);
+        let begin = sealed.len();
         sealed.extend_from_slice(plain);
         let tag = self.key.seal_in_place_separate_tag(
             Nonce::assume_unique_for_key(nonce),
             Aad::from(place),
-            &mut sealed[NONCE_LEN..],
+            &mut sealed[begin..],
         );
         sealed.extend_from_slice(tag.map_err(|_| too_large(plain.len()))?.as_ref());
-        Ok(sealed)
+        Ok(())
     }
 
     /// Opens what was sealed for a place; `None` if it was not, or not with this key, or is not as it was.
     pub(crate) fn open(&self, mut sealed: Vec<u8>, place: &[u8]) -> Option<Vec<u8>> {
-        let length = self.open_in_place(&mut sealed, place)?;
-        sealed.truncate(length);
+        let opened = self.open_in_place(&mut sealed, place)?;
+        sealed.truncate(opened.end);
+        sealed.drain(..opened.start);
         Some(sealed)
     }
 
-    /// Does the same where it lies, and returns how much of that is left.
-    pub(crate) fn open_in_place(&self, sealed: &mut [u8], place: &[u8]) -> Option<usize> {
-        let nonce = Nonce::assume_unique_for_key(*sealed.first_chunk::<NONCE_LEN>()?);
-        Some(self.key.open_within(nonce, Aad::from(place), sealed, NONCE_LEN..).ok()?.len())
+    /// Does the same where it lies, and returns which part of it that is.
+    pub(crate) fn open_in_place(&self, sealed: &mut [u8], place: &[u8]) -> Option<Range<usize>> {
+        let (nonce, sealed) = sealed.split_first_chunk_mut::<NONCE_LEN>()?;
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let opened = self.key.open_in_place(nonce, Aad::from(place), sealed).ok()?;
+        Some(NONCE_LEN..NONCE_LEN + opened.len())
     }
 
     /// Seals a piece under a number that this key was never used with, in place.

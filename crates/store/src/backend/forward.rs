@@ -14,7 +14,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::id::{BlobId, EntryId, SessionId};
-use crate::stamp::Line;
+use crate::stamp::{Line, Unseal};
 
 /// Forwards every method, those with a body too: the default in place of the backend's own would be slower at
 /// best, and for `settle` it would be durable in name only.
@@ -47,6 +47,16 @@ macro_rules! forward {
 
             async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
                 (**self).read(log, from, max_bytes).await
+            }
+
+            async fn read_unsealed(
+                &self,
+                log: &LogKey,
+                from: Position,
+                max_bytes: usize,
+                by: &dyn Unseal,
+            ) -> Result<Option<Chunk>> {
+                (**self).read_unsealed(log, from, max_bytes, by).await
             }
 
             async fn put_blob(&self, blob: &BlobId, content: &mut (dyn Read + Send)) -> Result<()> {

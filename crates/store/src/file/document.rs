@@ -140,7 +140,8 @@ pub(crate) fn list(disk: &dyn Disk, root: &Path, after: Option<&str>, limit: usi
 /// Removes temporary files whose process died.
 pub(crate) fn sweep(disk: &dyn Disk, root: &Path) -> Result<u64> {
     let sessions = root.join("sessions");
-    let mut folders = vec![root.to_owned(), root.join("memory")];
+    let mut folders = vec![root.to_owned()];
+    folders.extend(names(disk, root)?.into_iter().map(|name| root.join(name)));
     folders.extend(names(disk, &sessions)?.into_iter().map(|name| sessions.join(name)));
     folders.iter().map(|folder| sweep_folder(disk, folder)).sum()
 }

@@ -7,7 +7,7 @@ use super::scan::{self, Assembler};
 use super::segment::{self, Segment};
 use crate::backend::{Chunk, Damage, From, LogName, Position};
 use crate::error::{Error, Result};
-use crate::stamp::Flaw;
+use crate::stamp::{Flaw, Unseal};
 
 /// Where a reader stopped, so that the next read goes on there without searching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,7 @@ pub(crate) fn read(
     log: LogName,
     from: From,
     max_bytes: usize,
+    by: Option<&dyn Unseal>,
     bookmark: Option<Bookmark>,
 ) -> Result<(Chunk, Option<Bookmark>)> {
     let segments = match segment::open_all(disk, folder, log) {
@@ -50,7 +51,7 @@ pub(crate) fn read(
     let place = |number: u32| segment::path(folder, log, number);
     let (mut chunk, bookmark) = match from {
         From::Last => (read_last(&segments, log, place)?, None),
-        From::Position(position) => read_on(&segments, log, position, max_bytes, bookmark, place)?,
+        From::Position(position) => read_on(&segments, log, (position, max_bytes), by, bookmark, place)?,
     };
     if chunk.lines.is_empty() || from == From::Last {
         for (number, length) in segment::headless(disk, folder, log, &segments)? {
@@ -81,8 +82,8 @@ fn read_last(segments: &[Segment], log: LogName, place: impl Fn(u32) -> std::pat
 fn read_on(
     segments: &[Segment],
     log: LogName,
-    position: Position,
-    max_bytes: usize,
+    (position, max_bytes): (Position, usize),
+    by: Option<&dyn Unseal>,
     bookmark: Option<Bookmark>,
     place: impl Fn(u32) -> std::path::PathBuf,
 ) -> Result<(Chunk, Option<Bookmark>)> {
@@ -109,13 +110,14 @@ fn read_on(
         };
         let start = found.good_end;
         let room = max_bytes.saturating_sub(size);
-        scan::scan(&*segment.file, start, end, room, &mut found).map_err(at("read"))?;
+        scan::scan_unsealing(&*segment.file, start..end, room, by, &mut found).map_err(at("read"))?;
         if known.is_none() && start > segment.start && found.misses(chunk.next) {
             // Old lines that stand among newer ones can lead a bisection astray; before anything is called lost,
             // the whole file is looked through.
             let name = segment::file_name(log, segment.number);
             found = Assembler::searching_thoroughly(name, chunk.next, segment.start);
-            scan::scan(&*segment.file, segment.start, end, room, &mut found).map_err(at("read"))?;
+            scan::scan_unsealing(&*segment.file, segment.start..end, room, by, &mut found)
+                .map_err(at("read"))?;
         }
         if segment.end.is_none() {
             found.conclude(end);

@@ -162,12 +162,12 @@ fn whole(records: &BTreeMap<Position, Line>, known: Position) -> Result<(Vec<u8>
             format!("record {} is there, but {} before it are not", end - 1, end - records.len() as u64);
         return Err(Error::Damaged { what: "the log".into(), reason });
     }
-    let mut leaf = (None, 0);
+    let (mut leaf, mut left) = ((None, 0), 0u64);
     // A log that was cut still says how much it lost.
     for position in 0..end {
         let line = match records.get(&position) {
-            // A group that lost a member is no group any more, or its other members would be lost with it.
-            Some(line) if line.stamp().left > 0 && !group_is_whole(records, line.stamp()) => {
+            // A group that nothing completes is no group any more, or its other members would be lost with it.
+            Some(line) if !can_be_whole(records, line.stamp(), end) => {
                 Line::new(&line.entry(), Stamp { left: 0, ..line.stamp().clone() })
             }
             Some(line) => line.clone(),
@@ -181,13 +181,16 @@ fn whole(records: &BTreeMap<Position, Line>, known: Position) -> Result<(Vec<u8>
                     depth: leaf.1,
                     kind: Kind::Note,
                     id,
-                    left: 0,
+                    // In a group that lost a member the note takes its part: whoever sealed the others said how many
+                    // there are.
+                    left: left.saturating_sub(1),
                     unsettled: 0,
                 };
                 Line::new(&note, stamp)
             }
         };
         let stamp = line.stamp();
+        left = stamp.left;
         match stamp.kind {
             Kind::Entry => leaf = (Some(position), stamp.depth),
             Kind::Note => leaf = (stamp.parent, stamp.depth),
@@ -199,8 +202,10 @@ fn whole(records: &BTreeMap<Position, Line>, known: Position) -> Result<(Vec<u8>
     Ok((content, lost))
 }
 
-fn group_is_whole(records: &BTreeMap<Position, Line>, stamp: &Stamp) -> bool {
-    (1..=stamp.left).all(|step| {
-        records.get(&(stamp.position + step)).is_some_and(|line| line.stamp().left == stamp.left - step)
-    })
+/// Returns whether a record's group is whole, once there are notes in the place of those that are lost.
+fn can_be_whole(records: &BTreeMap<Position, Line>, stamp: &Stamp, end: Position) -> bool {
+    let fits = |step: u64| {
+        records.get(&(stamp.position + step)).is_none_or(|line| line.stamp().left == stamp.left - step)
+    };
+    stamp.position + stamp.left < end && (1..=stamp.left).all(fits)
 }

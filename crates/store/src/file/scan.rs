@@ -10,7 +10,7 @@ use super::disk::{DiskFile, read_onto, read_range};
 use super::segment::Segment;
 use crate::backend::{Damage, Position};
 use crate::defect::Defect;
-use crate::stamp::{Flaw, Line, Opened};
+use crate::stamp::{Flaw, Line, Opened, Sum, Unseal};
 
 /// How much of a file is read at once. Larger gains nothing: the page cache is the slower side.
 const STRIDE: u64 = 256 << 10;
@@ -263,8 +263,20 @@ pub(crate) fn scan(
     max_bytes: usize,
     into: &mut Assembler,
 ) -> std::io::Result<u64> {
+    scan_unsealing(file, from..end, max_bytes, None, into)
+}
+
+/// Does the same, and opens what was sealed.
+pub(crate) fn scan_unsealing(
+    file: &dyn DiskFile,
+    Range { start: from, end }: Range<u64>,
+    max_bytes: usize,
+    by: Option<&dyn Unseal>,
+    into: &mut Assembler,
+) -> std::io::Result<u64> {
     let wide = end.min(from.saturating_add(max_bytes as u64));
-    let mut at = if wide - from.min(wide) < WIDE { from } else { scan_wide(file, from..wide, end, into)? };
+    let mut at =
+        if wide - from.min(wide) < WIDE { from } else { scan_wide(file, from..wide, end, by, into)? };
     if at > from && into.is_full(max_bytes) {
         return Ok(at);
     }
@@ -275,7 +287,7 @@ pub(crate) fn scan(
         let known = begun.len() as u64;
         let read = read_onto(&begun, file, at + known, end.min(at + known + stride))?;
         let fell_short = (read.len() as u64) < known + stride;
-        let (buffer, lines) = open_lines(read, 0);
+        let (buffer, lines) = open_lines(read, 0, by);
         if buffer.is_empty() {
             break;
         }
@@ -299,7 +311,10 @@ pub(crate) fn scan(
             return Ok(into.good_end.max(at + start as u64));
         }
         begun.clear();
-        begun.extend_from_slice(&buffer[start..]);
+        // What was unsealed is not as it was any more, so it is read again.
+        if by.is_none() {
+            begun.extend_from_slice(&buffer[start..]);
+        }
         if let Some(Ok(opened)) = &rest {
             opened.close(&mut begun);
         }
@@ -312,15 +327,18 @@ pub(crate) fn scan(
 
 type OpenedLine = (Range<usize>, Result<Opened, Flaw>);
 
-/// Opens every line of a buffer from `start` on, the last one too if it has no newline.
-///
-/// All at once, because they are opened where they lie, and the buffer is shared afterwards.
 /// A range of whole lines, and what was read of it.
 type Part = (Range<u64>, OnceLock<(Bytes, Vec<OpenedLine>)>);
 
 /// Reads most of a long range on all cores: finding lines and checking their sums is nearly all of the work, and no line
 /// needs another for it. Returns how far it got; always to the end of a line.
-fn scan_wide(file: &dyn DiskFile, range: Range<u64>, end: u64, into: &mut Assembler) -> std::io::Result<u64> {
+fn scan_wide(
+    file: &dyn DiskFile,
+    range: Range<u64>,
+    end: u64,
+    by: Option<&dyn Unseal>,
+    into: &mut Assembler,
+) -> std::io::Result<u64> {
     let mut cuts = vec![range.start];
     let mut near = range.start;
     while near + WIDE / 4 <= range.end {
@@ -337,7 +355,7 @@ fn scan_wide(file: &dyn DiskFile, range: Range<u64>, end: u64, into: &mut Assemb
     let next = AtomicUsize::new(0);
     let work = || -> std::io::Result<()> {
         while let Some((part, read)) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let _ = read.set(open_lines(read_range(file, part.start, part.end)?, 0));
+            let _ = read.set(open_lines(read_range(file, part.start, part.end)?, 0, by));
         }
         Ok(())
     };
@@ -380,14 +398,33 @@ fn end_of_line(file: &dyn DiskFile, from: u64, end: u64) -> std::io::Result<Opti
     Ok(None)
 }
 
-fn open_lines(mut buffer: Vec<u8>, start: usize) -> (Bytes, Vec<OpenedLine>) {
-    let (mut lines, mut start) = (Vec::new(), start);
+/// Opens every line of a buffer from `start` on, the last one too if it has no newline.
+///
+/// All at once, because they are opened where they lie, and the buffer is shared afterwards.
+fn open_lines(mut buffer: Vec<u8>, start: usize, by: Option<&dyn Unseal>) -> (Bytes, Vec<OpenedLine>) {
+    let (mut lines, mut start) = (Vec::<OpenedLine>::new(), start);
+    let last = by.map_or(0, |_| last_line(&buffer));
     while start < buffer.len() {
         let end = memchr::memchr(b'\n', &buffer[start..]).map_or(buffer.len(), |newline| start + newline);
-        lines.push((start..end, Line::open(&mut buffer[start..end])));
+        let in_group = || matches!(lines.last(), Some((_, Ok(before))) if before.is_followed());
+        let line = &mut buffer[start..end];
+        let opened = match by {
+            Some(by) if by.is_proof() && start < last && !in_group() => {
+                Line::open_sealed(line, by, Sum::Passed)
+            }
+            Some(by) => Line::open_sealed(line, by, Sum::Checked),
+            None => Line::open(line),
+        };
+        lines.push((start..end, opened));
         start = end + 1;
     }
     (buffer.into(), lines)
+}
+
+/// Returns where the last line begins that has a newline.
+fn last_line(buffer: &[u8]) -> usize {
+    let end = memchr::memrchr(b'\n', buffer).unwrap_or(0);
+    memchr::memrchr(b'\n', &buffer[..end]).map_or(0, |newline| newline + 1)
 }
 
 /// Finds where the line with this position would begin: right after the last line with a smaller one.
@@ -502,7 +539,7 @@ pub(crate) fn last(segment: &Segment, name: &str, end: u64) -> std::io::Result<A
             skip = memchr::memchr(b'\n', &buffer).map_or(buffer.len(), |newline| newline + 1);
         }
         let mut found = Assembler::new(name.to_owned(), None, from + skip as u64);
-        let (buffer, lines) = open_lines(buffer, skip);
+        let (buffer, lines) = open_lines(buffer, skip, None);
         for (range, opened) in lines {
             let (offset, whole) = (from + range.start as u64, range.end < buffer.len());
             match whole {

@@ -2,6 +2,7 @@
 
 use super::crash::{check_and_go_on, moments_of};
 use super::effort::{Effort, torture};
+use super::ledger::Ledger;
 use super::run::Run;
 use super::simulated_disk::Journals;
 
@@ -25,6 +26,7 @@ fn a_power_cut_in_a_batch_leaves_a_prefix_of_it() {
             },
             journals,
             round.seed,
+            Ledger::default(),
         );
         // Right before a sync, everything written since the last one may be lost.
         let risky = |story: &str| {

@@ -9,11 +9,16 @@ use super::run::{Run, store_on};
 use super::simulated_disk::{Journals, Moment, SimulatedDisk};
 
 /// Runs the script once and returns every moment of it, the one after its end included.
-pub(crate) fn moments_of(script: impl Fn(&mut Run), journals: Journals, seed: u64) -> Vec<(Moment, Ledger)> {
+pub(crate) fn moments_of(
+    script: impl Fn(&mut Run),
+    journals: Journals,
+    seed: u64,
+    blank: Ledger,
+) -> Vec<(Moment, Ledger)> {
     let disk = SimulatedDisk::new();
     disk.use_journals(journals);
     disk.seed(seed);
-    let mut run = Run::on(&disk, Ledger::default());
+    let mut run = Run::on(&disk, blank);
     let moments = run.record_moments();
     script(&mut run);
     disk.unwatch();
@@ -24,7 +29,7 @@ pub(crate) fn moments_of(script: impl Fn(&mut Run), journals: Journals, seed: u6
 
 /// Opens the store as the next process does, and holds what it finds against what was promised.
 pub(crate) fn check(disk: &SimulatedDisk, ledger: &Ledger, rng: &mut Rng, story: &str) -> Survivors {
-    let store = store_on(disk);
+    let store = store_on(disk, ledger.key.as_ref());
     let scope = if torture() { Scope::All } else { Scope::Focus { others: 6, seed: rng.u64(..) } };
     let found = Aftermath { store: &store, ledger, scope }.check();
     found.unwrap_or_else(|broken| panic!("{story}: {broken}"))

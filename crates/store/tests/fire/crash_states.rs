@@ -2,8 +2,10 @@
 //!
 //! What is left after a call is what is left before the next one, so every call is crashed before and after.
 
+use rethread_encrypted::MasterKey;
+
 use super::crash::{any_crash, check, check_and_go_on, moments_of, moments_of_recovery};
-use super::effort::{Effort, torture};
+use super::effort::{Effort, Round, torture};
 use super::ledger::Ledger;
 use super::run::Run;
 use super::simulated_disk::{Journals, Moment};
@@ -58,57 +60,97 @@ fn script(run: &mut Run) {
     run.append("e");
 }
 
-/// Returns every moment of the script, without journals and with them.
-fn moments(seed: u64) -> Vec<(Moment, Ledger)> {
-    let with = |journals| moments_of(script, journals, seed);
-    [with(Journals::Never), with(Journals::Early)].concat()
+/// Returns every moment of the script, without journals and with them. One of a store that is encrypted has them.
+fn moments(seed: u64, blank: &Ledger) -> Vec<(Moment, Ledger)> {
+    let with = |journals| moments_of(script, journals, seed, blank.clone());
+    let without = if blank.key.is_none() { with(Journals::Never) } else { Vec::new() };
+    [without, with(Journals::Early)].concat()
+}
+
+/// Of a store that is encrypted.
+fn sealed() -> Ledger {
+    Ledger { key: Some(MasterKey::generate().expect("a key")), ..Ledger::default() }
+}
+
+fn machine_crashes(round: Round, blank: &Ledger) {
+    let states = if torture() { 30 } else { 3 };
+    let mut rng = round.rng();
+    for (number, (moment, ledger)) in moments(round.seed, blank).iter().enumerate() {
+        for state in 0..states {
+            let story = format!("power cut at call {number}, {}, state {state}", moment.story);
+            let disk = moment.after_crash(&mut rng);
+            match torture() || state == 0 {
+                true => check_and_go_on(&disk, ledger, &mut rng, &story),
+                false => drop(check(&disk, ledger, &mut rng, &story)),
+            }
+        }
+    }
+}
+
+fn process_crashes(round: Round, blank: &Ledger) {
+    let mut rng = round.rng();
+    for (number, (moment, ledger)) in moments(round.seed, blank).iter().enumerate() {
+        let story = format!("killed at call {number}, {}", moment.story);
+        check_and_go_on(&moment.after_death(), ledger, &mut rng, &story);
+    }
+}
+
+fn crashes_of_a_recovery(round: Round, moments: &[(Moment, Ledger)]) {
+    let mut rng = round.rng();
+    let number = rng.usize(..moments.len());
+    let (moment, ledger) = &moments[number];
+    let (how, disk) = any_crash(moment, &mut rng);
+    let recovery = moments_of_recovery(&disk, ledger, &mut rng);
+    let few = if torture() { recovery.len() } else { 30 };
+    let offset = rng.usize(..recovery.len());
+    for (second, (moment, ledger)) in recovery.iter().enumerate().cycle().skip(offset).take(few) {
+        let (again, disk) = any_crash(moment, &mut rng);
+        let story =
+            format!("{how} at call {number}, {again} at call {second} of the recovery, {}", moment.story);
+        check_and_go_on(&disk, ledger, &mut rng, &story);
+    }
 }
 
 #[test]
 fn a_crash_of_the_machine_at_any_call_keeps_every_promise() {
-    let states = if torture() { 30 } else { 3 };
     for round in Effort::new("machine crashes at every call of a script", 1) {
-        let mut rng = round.rng();
-        for (number, (moment, ledger)) in moments(round.seed).iter().enumerate() {
-            for state in 0..states {
-                let story = format!("power cut at call {number}, {}, state {state}", moment.story);
-                let disk = moment.after_crash(&mut rng);
-                match torture() || state == 0 {
-                    true => check_and_go_on(&disk, ledger, &mut rng, &story),
-                    false => drop(check(&disk, ledger, &mut rng, &story)),
-                }
-            }
-        }
+        machine_crashes(round, &Ledger::default());
     }
 }
 
 #[test]
 fn a_crash_of_the_process_at_any_call_keeps_every_promise() {
     for round in Effort::new("process crashes at every call of a script", 1) {
-        let mut rng = round.rng();
-        for (number, (moment, ledger)) in moments(round.seed).iter().enumerate() {
-            let story = format!("killed at call {number}, {}", moment.story);
-            check_and_go_on(&moment.after_death(), ledger, &mut rng, &story);
-        }
+        process_crashes(round, &Ledger::default());
     }
 }
 
 #[test]
 fn a_crash_during_recovery_from_a_crash_keeps_every_promise() {
-    let moments = moments(1);
+    let moments = moments(1, &Ledger::default());
     for round in Effort::new("crashes at every call of a recovery", 8) {
-        let mut rng = round.rng();
-        let number = rng.usize(..moments.len());
-        let (moment, ledger) = &moments[number];
-        let (how, disk) = any_crash(moment, &mut rng);
-        let recovery = moments_of_recovery(&disk, ledger, &mut rng);
-        let few = if torture() { recovery.len() } else { 30 };
-        let offset = rng.usize(..recovery.len());
-        for (second, (moment, ledger)) in recovery.iter().enumerate().cycle().skip(offset).take(few) {
-            let (again, disk) = any_crash(moment, &mut rng);
-            let story =
-                format!("{how} at call {number}, {again} at call {second} of the recovery, {}", moment.story);
-            check_and_go_on(&disk, ledger, &mut rng, &story);
-        }
+        crashes_of_a_recovery(round, &moments);
+    }
+}
+
+#[test]
+fn a_crash_of_the_machine_at_any_call_keeps_every_promise_of_an_encrypted_store() {
+    for round in Effort::new("machine crashes at every call of a script, encrypted", 1) {
+        machine_crashes(round, &sealed());
+    }
+}
+
+#[test]
+fn a_crash_of_the_process_at_any_call_keeps_every_promise_of_an_encrypted_store() {
+    for round in Effort::new("process crashes at every call of a script, encrypted", 1) {
+        process_crashes(round, &sealed());
+    }
+}
+
+#[test]
+fn a_crash_during_recovery_from_a_crash_keeps_every_promise_of_an_encrypted_store() {
+    let moments = moments(1, &sealed());
+    for round in Effort::new("crashes at every call of a recovery, encrypted", 4) {
+        crashes_of_a_recovery(round, &moments);
     }
 }

@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rethread_encrypted::MasterKey;
+
 /// The whole run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
+    /// What everything is encrypted with, if it is.
+    pub(crate) key: Option<MasterKey>,
     /// The sessions that the last operation is about.
     pub(crate) focus: Vec<String>,
     /// How many entries were made.

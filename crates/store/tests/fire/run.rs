@@ -6,6 +6,7 @@ mod lifecycle;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use rethread_encrypted::{EncryptedBackend, MasterKey};
 use rethread_store::backend::Durability;
 use rethread_store::{Entry, Error, FileBackend, NewSession, Options, Result, Session, Store, Ticket};
 
@@ -35,7 +36,7 @@ impl Run {
     }
 
     pub(crate) fn with(disk: &SimulatedDisk, ledger: Ledger, durability: Durability) -> Self {
-        let store = store_with(disk, durability);
+        let store = store_with(disk, durability, ledger.key.as_ref());
         let ledger = Arc::new(Mutex::new(ledger));
         Self { disk: disk.clone(), store, ledger, durability, under_fault: false, errors: 0 }
     }
@@ -178,22 +179,26 @@ impl Run {
     /// Closes the store and opens it again, as the next process would.
     pub(crate) fn reopen(&mut self) {
         self.attempt(|run, again| if again { Ok(()) } else { run.store.close() });
-        self.store = store_with(&self.disk, self.durability);
+        let key = self.ledger().key.clone();
+        self.store = store_with(&self.disk, self.durability, key.as_ref());
     }
 }
 
-pub(crate) fn store_on(disk: &SimulatedDisk) -> Store {
-    store_with(disk, Durability::Synced)
+pub(crate) fn store_on(disk: &SimulatedDisk, key: Option<&MasterKey>) -> Store {
+    store_with(disk, Durability::Synced, key)
 }
 
-fn store_with(disk: &SimulatedDisk, durability: Durability) -> Store {
+fn store_with(disk: &SimulatedDisk, durability: Durability, key: Option<&MasterKey>) -> Store {
     let options = Options { close_within: Duration::from_secs(20), durability, ..Options::default() };
     let files = FileBackend::on(Arc::new(disk.clone()), "/store");
     let files = match disk.journals() {
         Journals::Never => files.with_journal(u32::MAX, 0),
         Journals::Early => files.with_journal(1, 24 << 10),
     };
-    Store::new(files, options)
+    match key {
+        Some(key) => Store::new(EncryptedBackend::new(files, key), options),
+        None => Store::new(files, options),
+    }
 }
 
 fn is_from_the_disk(error: &Error) -> bool {

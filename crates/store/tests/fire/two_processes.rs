@@ -29,7 +29,7 @@ struct Promised([usize; 2]);
 impl Process {
     fn on(disk: &SimulatedDisk, name: &'static str) -> Self {
         let disk = disk.other_process();
-        Self { store: store_on(&disk), disk, name, accepted: Vec::new() }
+        Self { store: store_on(&disk, None), disk, name, accepted: Vec::new() }
     }
 
     fn session(&self) -> Session {
@@ -60,7 +60,7 @@ impl Process {
 
 /// Returns the entries of the session, in the order of the log.
 fn entries(disk: &SimulatedDisk, story: &str) -> Vec<String> {
-    let store = store_on(disk);
+    let store = store_on(disk, None);
     let ledger = Ledger::default();
     let found = Aftermath { store: &store, ledger: &ledger, scope: Scope::All };
     let records = found.records("s").unwrap_or_else(|broken| panic!("{story}: {broken}"));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
-use rethread_store::{Cleaning, Error, Filter, Fork, Mode};
+use rethread_store::{BlobId, Cleaning, Error, Filter, Fork, Mode};
 
 use super::Run;
 use crate::fire::aftermath::Survivors;
@@ -144,6 +144,9 @@ impl Run {
             let leftover = |path: &String| path.ends_with(".tmp") || path.starts_with("/store/trash/");
             let left = self.disk.paths().into_iter().find(|path| late && leftover(path));
             assert_eq!(left, None, "it was cleared away late, and this is still there");
+            // What was removed just now leaves word of that.
+            let stray = if late && found.purging.is_empty() { self.stray_keys() } else { Vec::new() };
+            assert_eq!(stray, Vec::<String>::new(), "keys without sessions");
         }
         for id in &found.trashed {
             self.restore(id);
@@ -175,6 +178,21 @@ impl Run {
         if rng.u8(..4) == 0 {
             self.put_blob("blob");
         }
+    }
+
+    /// Returns the keys whose sessions are not there.
+    fn stray_keys(&self) -> Vec<String> {
+        let paths = self.disk.paths();
+        let session = |path: &String| {
+            let (session, file) = path.strip_prefix("/store/sessions/")?.split_once('/')?;
+            (file == "messages.jsonl").then(|| BlobId::of(session.as_bytes()).to_string())
+        };
+        let there: HashSet<String> = paths.iter().filter_map(session).collect();
+        let stray = |path: &&String| {
+            let key = path.strip_prefix("/store/keys/").and_then(|name| name.strip_suffix(".json"));
+            key.is_some_and(|key| !there.contains(key))
+        };
+        paths.iter().filter(stray).cloned().collect()
     }
 
     /// Mends a session: torn ends go, and nothing else changes.
