@@ -139,7 +139,7 @@ fn a_shadow_comes_to_the_same_as_a_copy_of_the_whole_wherever_it_looks_on_the_wa
 
 #[test]
 fn every_branch_is_brought_in_once_however_often_somebody_went_back() {
-    for seed in 0..40 {
+    for seed in 0..20 {
         let mut random = fastrand::Rng::with_seed(seed);
         let (home, store) = (Home::new(), store());
         home.says(0, None);
