@@ -89,15 +89,13 @@ fn check(folder: &Folder, data: &[u8]) -> Transcript {
         let raw = &data[span.offset as usize..][..span.length as usize];
         assert!(raw.starts_with(b"{") || raw.trim_ascii_start().starts_with(b"{"), "an entry is an object");
     }
-    let mut chains = transcript.branches();
-    chains.push(transcript.active());
-    for chain in &chains {
+    for chain in transcript.branches().chain([transcript.active()]) {
         let places: Vec<(u64, u32)> = chain.spans().map(place).collect();
         let distinct: HashSet<&(u64, u32)> = places.iter().collect();
         assert_eq!(distinct.len(), places.len(), "no entry is there twice");
         assert!(distinct.iter().all(|place| all.contains(place)), "no entry comes from nowhere");
         pages(&chain.messages());
-        let mut reader = transcript.read(chain);
+        let mut reader = transcript.read(&chain);
         while let Some(entry) = reader.next() {
             let entry = entry.expect("an entry");
             let (view, typed) = (entry.view(), entry.typed());
@@ -107,7 +105,7 @@ fn check(folder: &Folder, data: &[u8]) -> Transcript {
                 "one entry says one thing"
             );
         }
-        transcript.messages(chain).expect("messages");
+        transcript.messages(&chain).expect("messages");
     }
     for fault in transcript.faults() {
         assert!(fault.offset + fault.length <= data.len() as u64, "a fault is within the file");

@@ -30,7 +30,21 @@ impl<'a> Branches<'a> {
 
     /// Returns whether a conversation is there.
     pub(crate) fn have(&self, entries: &[Entry]) -> bool {
-        self.common(entries) == entries.len()
+        self.common(None, entries) == entries.len()
+    }
+
+    /// Adds what is missing of a conversation's end, given after an entry that is there with all before it. Returns
+    /// whether that was possible: some take the whole conversation.
+    pub(crate) async fn add_end(&mut self, after: &EntryId, end: &[Entry]) -> Result<bool> {
+        let common = self.common(Some(after), end);
+        let Some(next) = end.get(common) else { return Ok(true) };
+        let before = common.checked_sub(1).map_or(after, |last| end[last].id());
+        if !self.is_new_after(before, next) {
+            return Ok(false);
+        }
+        self.stored.at(before).await?.append_all(end[common..].to_vec()).await?.await?;
+        self.learn_all(Some(before), &end[common..]);
+        Ok(true)
     }
 
     /// Makes a conversation the active one. Of its entries those are added that are not there.
@@ -39,14 +53,14 @@ impl<'a> Branches<'a> {
         entries: &[Entry],
         change: impl FnMut(&mut Metadata) + Send + 'static,
     ) -> Result<()> {
-        let common = self.common(entries);
-        match self.only_place_before(entries, common) {
+        let common = self.common(None, entries);
+        let before = common.checked_sub(1).map(|last| entries[last].id());
+        let is_new = |before: &&EntryId| entries.get(common).is_some_and(|it| self.is_new_after(before, it));
+        match before.filter(is_new) {
             Some(before) => self.add(before, &entries[common..], change).await?,
             None => self.save_whole(entries, common, change).await?,
         }
-        let before = common.checked_sub(1).map(|last| entries[last].id());
-        let parents = [before].into_iter().chain(entries[common..].iter().map(|entry| Some(entry.id())));
-        parents.zip(&entries[common..]).for_each(|(parent, entry)| self.learn(parent, entry));
+        self.learn_all(before, &entries[common..]);
         Ok(())
     }
 
@@ -85,24 +99,28 @@ impl<'a> Branches<'a> {
     }
 
     /// Returns how many entries are there, each after the one before it.
-    fn common(&self, entries: &[Entry]) -> usize {
-        let parents = [None].into_iter().chain(entries.iter().map(|entry| Some(entry.id())));
+    fn common(&self, after: Option<&EntryId>, entries: &[Entry]) -> usize {
+        let parents = [after].into_iter().chain(entries.iter().map(|entry| Some(entry.id())));
         let is_there = |(parent, entry): &(Option<&EntryId>, &Entry)| {
             self.place(*parent, entry.id()).is_some_and(|place| place.entry == **entry)
         };
         parents.zip(entries).take_while(is_there).count()
     }
 
-    /// Returns the last entry of a conversation that is there, if there is one and it names a single place, and if what
-    /// follows is really new: an entry that is there but says something else may be one that secrets were left out of.
-    fn only_place_before<'e>(&self, entries: &'e [Entry], common: usize) -> Option<&'e EntryId> {
-        let (before, next) = (entries[common.checked_sub(1)?].id(), entries.get(common)?);
+    /// Returns whether an entry that is there names a single place, and the next is really new there: one that is there
+    /// but says something else may be one that secrets were left out of.
+    fn is_new_after(&self, before: &EntryId, next: &Entry) -> bool {
         let is_single = self.known.get(before).is_some_and(|places| places.len() == 1);
-        (is_single && self.place(Some(before), next.id()).is_none()).then_some(before)
+        is_single && self.place(Some(before), next.id()).is_none()
     }
 
     fn place(&self, parent: Option<&EntryId>, id: &EntryId) -> Option<&Place> {
         self.known.get(id)?.iter().find(|place| place.parent.as_ref() == parent)
+    }
+
+    fn learn_all(&mut self, after: Option<&EntryId>, entries: &[Entry]) {
+        let parents = [after].into_iter().chain(entries.iter().map(|entry| Some(entry.id())));
+        parents.zip(entries).for_each(|(parent, entry)| self.learn(parent, entry));
     }
 
     fn learn(&mut self, parent: Option<&EntryId>, entry: &Entry) {

@@ -4,12 +4,15 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-use rethread_store::{Entry, Fork, ForkKind, Metadata, NewSession, Session as Stored, SessionId, Store};
+use rethread_store::{
+    BlobId, Entry, Fork, ForkKind, Metadata, NewSession, Session as Stored, SessionId, Store,
+};
 use rethread_transcripts::{Chain, Session, Sidechain, Subagent, Transcript};
 use serde_json::{Value, json};
 
 use crate::branches::Branches;
 use crate::error::Result;
+use crate::steps::Steps;
 
 /// What a stored session remembers of its origin.
 const MARK: &str = "claude_transcript";
@@ -65,17 +68,37 @@ pub(crate) async fn bring_in_to(
     }
     // The active branch last, so that it is the active one here too.
     let active = transcript.active();
-    let mut branches = Branches::of(stored).await?;
-    for chain in transcript.branches().into_iter().filter(|chain| *chain != active) {
-        // What is refused here is refused once more as a part of the whole.
-        let entries = entries(transcript, &chain, stored, &mut Vec::new())?;
-        if !branches.have(&entries) {
-            branches.save(&entries, |_| ()).await?;
-        }
+    let (mut branches, mut steps) = (Branches::of(stored).await?, Steps::default());
+    for chain in transcript.branches().filter(|chain| *chain != active) {
+        bring_in_branch(&chain, &mut steps, transcript, stored, &mut branches).await?;
     }
     let entries = entries(transcript, &active, stored, &mut refused)?;
     branches.save(&entries, change).await?;
     Ok(refused)
+}
+
+/// Brings in a conversation that is not the active one. Only the steps are read that no other took before: where somebody
+/// went back a thousand times, reading all of them for each would take hours.
+async fn bring_in_branch(
+    chain: &Chain,
+    steps: &mut Steps,
+    transcript: &Transcript,
+    stored: &Stored,
+    branches: &mut Branches<'_>,
+) -> Result<()> {
+    let gone = steps.go(chain);
+    // What is refused here is refused once more as a part of the whole.
+    let end = entries_or_refusals(transcript, &chain.from(gone), stored)?;
+    let after = steps.stored_before(gone).cloned();
+    steps.note(gone, end.iter().map(|entry| Some(entry.as_ref().ok()?.id().clone())));
+    let end: Vec<Entry> = end.into_iter().flatten().collect();
+    if let Some(after) = after
+        && branches.add_end(&after, &end).await?
+    {
+        return Ok(());
+    }
+    let entries = entries(transcript, chain, stored, &mut Vec::new())?;
+    if branches.have(&entries) { Ok(()) } else { branches.save(&entries, |_| ()).await }
 }
 
 /// Returns what a stored session is to say of one of Claude Code's own, as it is now.
@@ -153,21 +176,39 @@ pub(crate) fn entries(
     stored: &Stored,
     refused: &mut Vec<rethread_store::Error>,
 ) -> Result<Vec<Entry>> {
-    let limit = stored.store().backend().capabilities().max_record;
-    let mut entries = Vec::with_capacity(chain.len());
-    let mut reader = transcript.read(chain);
+    let taken = entries_or_refusals(transcript, chain, stored)?.into_iter();
+    Ok(taken.filter_map(|entry| entry.map_err(|error| refused.push(error)).ok()).collect())
+}
+
+fn entries_or_refusals(
+    transcript: &Transcript,
+    chain: &Chain,
+    stored: &Stored,
+) -> Result<Vec<rethread_store::Result<Entry>>> {
+    let (mut reader, mut entries) = (transcript.read(chain), Vec::with_capacity(chain.len()));
     while let Some(entry) = reader.next().transpose()? {
-        let size = entry.raw().len();
-        if size > limit {
-            refused.push(rethread_store::Error::TooLarge { size, limit });
-            continue;
-        }
-        // A store takes text only; what is none in an entry is shown as such everywhere.
-        let text = || String::from_utf8_lossy(entry.raw()).into_owned().into_bytes();
-        match Entry::parse(entry.raw().to_vec()).or_else(|_| Entry::parse(text())) {
-            Ok(entry) => entries.push(entry),
-            Err(error) => refused.push(error),
-        }
+        entries.push(taken(&entry, stored));
     }
     Ok(entries)
+}
+
+/// Returns an entry of a transcript as a store takes it.
+pub(crate) fn taken(
+    native: &rethread_transcripts::Entry<'_>,
+    stored: &Stored,
+) -> rethread_store::Result<Entry> {
+    let (size, limit) = (native.raw().len(), stored.store().backend().capabilities().max_record);
+    if size > limit {
+        return Err(rethread_store::Error::TooLarge { size, limit });
+    }
+    // A store takes text only; what is none in an entry is shown as such everywhere.
+    let text = || String::from_utf8_lossy(native.raw()).into_owned().into_bytes();
+    let entry = Entry::parse(native.raw().to_vec()).or_else(|_| Entry::parse(text()))?;
+    if entry.as_str().contains(entry.id().as_str()) {
+        return Ok(entry);
+    }
+    // One whose own id no store takes got a new one, and would be a new entry each time.
+    let Some(uuid) = native.text("uuid") else { return Ok(entry) };
+    let id = uuid.parse().or_else(|_| BlobId::of(uuid.as_bytes()).to_string().parse())?;
+    Ok(entry.with_id(id))
 }

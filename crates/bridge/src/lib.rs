@@ -10,6 +10,7 @@ mod error;
 mod incoming;
 mod outgoing;
 mod shadow;
+mod steps;
 
 pub use error::{Error, Result};
 pub use incoming::{Brought, bring_in};

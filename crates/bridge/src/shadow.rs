@@ -10,7 +10,8 @@ use rethread_transcripts::{Chain, Session, Subagent, Transcript};
 use serde_json::Value;
 
 use crate::error::Result;
-use crate::incoming::{bring_in_subagent, bring_in_to, description, entries, state};
+use crate::incoming::{bring_in_subagent, bring_in_to, description, entries, state, taken};
+use crate::steps::Steps;
 
 /// What is known of a transcript and of its copy in a store, as long as both go on.
 #[derive(Debug)]
@@ -36,10 +37,9 @@ impl Shadow {
         let subagents = subagents.collect();
         let transcript = Transcript::open(&native.path)?;
         bring_in_to(native, &transcript, &stored).await?;
-        let (mut known, mut leaf) = (HashSet::new(), None);
-        let active = transcript.active();
-        for chain in transcript.branches().iter().chain([&active]) {
-            leaf = note(&mut known, chain);
+        let (mut known, mut leaf, mut steps) = (HashSet::new(), None, Steps::default());
+        for chain in transcript.branches().chain([transcript.active()]) {
+            leaf = note(&mut known, &chain, steps.go(&chain));
         }
         Ok(Self { native: native.clone(), stored, transcript, inode, known, leaf, subagents })
     }
@@ -63,13 +63,12 @@ impl Shadow {
         if common == places.len() && self.leaf == places.last().copied() {
             return Ok(news);
         }
-        if common == 0 && self.leaf.is_some() {
+        let fresh = entries(&self.transcript, &active.from(common), &self.stored, &mut Vec::new())?;
+        if (common == 0 && self.leaf.is_some()) || !self.add(&active, common, fresh).await? {
             *self = Self::begin(&self.native, self.stored.clone()).await?;
             return Ok(true);
         }
-        let fresh = entries(&self.transcript, &active.from(common), &self.stored, &mut Vec::new())?;
-        self.add(&active, common, fresh).await?;
-        self.leaf = note(&mut self.known, &active);
+        self.leaf = note(&mut self.known, &active, common);
         Ok(true)
     }
 
@@ -87,32 +86,38 @@ impl Shadow {
         Ok(self.stored.update(both).await?)
     }
 
-    /// Adds entries behind the n-th of a conversation, and makes that the active one.
-    async fn add(&self, active: &Chain, common: usize, fresh: Vec<Entry>) -> Result<()> {
-        let last = common.checked_sub(1);
-        let follows = last.is_none() || self.leaf == active.spans().nth(common - 1).map(|span| span.offset);
-        let stored = match last.filter(|_| !follows) {
+    /// Adds entries behind the n-th of a conversation, and makes that the active one. Returns whether that was possible:
+    /// not where the store refused all before them.
+    async fn add(&self, active: &Chain, common: usize, fresh: Vec<Entry>) -> Result<bool> {
+        let last = common.checked_sub(1).and_then(|last| active.spans().nth(last));
+        let stored = match last.filter(|last| self.leaf != Some(last.offset)) {
             None => self.stored.clone(),
-            Some(last) => {
-                let id = self.id_at(active, last)?;
-                match id {
-                    Some(id) if fresh.is_empty() => return Ok(self.stored.select(&id).await?),
-                    Some(id) => self.stored.at(&id).await?,
-                    None => self.stored.clone(),
+            Some(_) => match self.stored_before(active, common)? {
+                None => return Ok(false),
+                Some(id) if fresh.is_empty() => {
+                    self.stored.select(&id).await?;
+                    return Ok(true);
                 }
-            }
+                Some(id) => self.stored.at(&id).await?,
+            },
         };
         if !fresh.is_empty() {
             stored.append_all(fresh).await?.await?;
         }
-        Ok(())
+        Ok(true)
     }
 
-    fn id_at(&self, chain: &Chain, at: usize) -> Result<Option<EntryId>> {
-        let one = chain.from(at);
-        let mut reader = self.transcript.read(&one);
-        let uuid = reader.next().transpose()?.and_then(|entry| entry.text("uuid"));
-        Ok(uuid.and_then(|uuid| uuid.parse().ok()))
+    /// Returns the last entry that the store did not refuse among a conversation's first.
+    fn stored_before(&self, chain: &Chain, count: usize) -> Result<Option<EntryId>> {
+        for at in (0..count).rev() {
+            let rest = chain.from(at);
+            let mut reader = self.transcript.read(&rest);
+            let entry = reader.next().transpose()?.and_then(|entry| taken(&entry, &self.stored).ok());
+            if let Some(entry) = entry {
+                return Ok(Some(entry.id().clone()));
+            }
+        }
+        Ok(None)
     }
 
     async fn bring_in_subagents(&mut self) -> Result<bool> {
@@ -129,11 +134,10 @@ impl Shadow {
     }
 }
 
-/// Notes that a conversation is in the store. Returns its last entry's place.
-fn note(known: &mut HashSet<(Option<u64>, u64)>, chain: &Chain) -> Option<u64> {
-    let mut before = None;
-    for span in chain.spans() {
-        known.insert((before.replace(span.offset), span.offset));
-    }
-    before
+/// Notes that a conversation is in the store, of which so many entries were noted before. Returns its last one's place.
+fn note(known: &mut HashSet<(Option<u64>, u64)>, chain: &Chain, noted: usize) -> Option<u64> {
+    let places = || chain.spans().map(|span| Some(span.offset));
+    let pairs = [None].into_iter().chain(places()).zip(places().flatten());
+    known.extend(pairs.skip(noted));
+    places().last().flatten()
 }

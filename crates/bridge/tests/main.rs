@@ -2,14 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
 
 use pollster::block_on;
 use rethread_bridge::{Error, Outcome, Shadow, bring_in, write_out};
-use rethread_store::{MemoryBackend, NewSession, Options, Session as Stored, Store};
-use rethread_transcripts::{ClaudeFolder, ListOptions, Session};
+use rethread_store::{Branched, Entry, MemoryBackend, NewSession, Options, Session as Stored, Store};
+use rethread_transcripts::{Chain, ClaudeFolder, ListOptions, Session, Transcript};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -39,15 +40,20 @@ impl Home {
 
     /// Adds an entry after another one.
     fn says(&self, number: usize, after: Option<usize>) {
-        let uuid = |number: usize| format!("aaaaaaaa-0000-4000-8000-{number:012}");
+        self.says_as(uuid, number, after);
+    }
+
+    /// The same, with ids of any form.
+    fn says_as(&self, uuid: impl Fn(usize) -> String, number: usize, after: Option<usize>) {
         let role = if number.is_multiple_of(2) { "user" } else { "assistant" };
         let entry = json!({
-            "parentUuid": after.map(uuid), "isSidechain": false, "type": role, "uuid": uuid(number), "sessionId": ID,
+            "parentUuid": after.map(&uuid), "isSidechain": false, "type": role, "uuid": uuid(number), "sessionId": ID,
             "message": { "role": role, "content": format!("Said {number}"), "x": 1e3 }, "cwd": self.cwd(),
             "timestamp": format!("2026-02-09T10:{:02}:{:02}.000Z", number / 60, number % 60),
         });
-        // Bytes that another writer would have put otherwise.
-        self.add(&entry.to_string().replace("1000.0", "1e3"));
+        // Bytes that another writer would have put otherwise, and some that no store takes.
+        let refused = if number % 11 == 9 { "{\r" } else { "{" };
+        self.add(&entry.to_string().replace("1000.0", "1e3").replacen('{', refused, 1));
     }
 
     fn add(&self, line: &str) {
@@ -62,8 +68,26 @@ impl Home {
     }
 }
 
+fn uuid(number: usize) -> String {
+    format!("aaaaaaaa-0000-4000-8000-{number:012}")
+}
+
+/// A store takes no id with a blank.
+fn odd_uuid(number: usize) -> String {
+    if number % 13 == 5 { format!("not an id {number}") } else { uuid(number) }
+}
+
 fn store() -> Store {
     Store::new(MemoryBackend::default(), Options::default())
+}
+
+/// The entries of a conversation that a store takes.
+fn accepted(transcript: &Transcript, chain: &Chain) -> Vec<String> {
+    let (mut reader, mut accepted) = (transcript.read(chain), Vec::new());
+    while let Some(entry) = reader.next().transpose().unwrap() {
+        accepted.extend(Entry::parse(entry.raw().to_vec()).map(|entry| entry.as_str().to_owned()));
+    }
+    accepted
 }
 
 fn conversation(stored: &Stored) -> Vec<String> {
@@ -71,12 +95,13 @@ fn conversation(stored: &Stored) -> Vec<String> {
     history.entries().map(|entry| entry.as_str().to_owned()).collect()
 }
 
-/// Every entry of every branch, and what it follows.
+/// Every entry of every branch, after the one that it follows.
 fn everything(stored: &Stored) -> Vec<(Option<String>, String)> {
-    let all = block_on(stored.all_branches()).unwrap().into_iter();
-    let mut all: Vec<_> = all
-        .map(|it| (it.parent.map(|parent| parent.to_string()), it.record.entry.as_str().to_owned()))
-        .collect();
+    let all = block_on(stored.all_branches()).unwrap();
+    let text = |entry: &Entry| entry.as_str().to_owned();
+    let texts: HashMap<_, _> = all.iter().map(|it| (it.record.entry.id(), text(&it.record.entry))).collect();
+    let parent = |it: &Branched| it.parent.as_ref().map(|parent| texts[parent].clone());
+    let mut all: Vec<_> = all.iter().map(|it| (parent(it), text(&it.record.entry))).collect();
     all.sort();
     all
 }
@@ -95,7 +120,7 @@ fn a_shadow_comes_to_the_same_as_a_copy_of_the_whole_wherever_it_looks_on_the_wa
                 0..20 => random.usize(..number),
                 _ => number - 1,
             };
-            home.says(number, Some(after));
+            home.says_as(odd_uuid, number, Some(after));
             if random.bool() {
                 block_on(shadow.go_on()).unwrap();
             }
@@ -110,6 +135,53 @@ fn a_shadow_comes_to_the_same_as_a_copy_of_the_whole_wherever_it_looks_on_the_wa
         assert!(all.iter().all(|entry| of_whole.contains(entry)), "seed {seed}");
         assert!(all.windows(2).all(|two| two[0] != two[1]), "seed {seed}");
     }
+}
+
+#[test]
+fn every_branch_is_brought_in_once_however_often_somebody_went_back() {
+    for seed in 0..20 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (home, store) = (Home::new(), store());
+        home.says(0, None);
+        for number in 1..120 {
+            let after = match random.u8(..) {
+                0..60 => random.usize(..number),
+                _ => number - 1,
+            };
+            home.says_as(odd_uuid, number, Some(after));
+            if random.u8(..) < 8 {
+                block_on(bring_in(&home.session(), &store)).unwrap();
+            }
+        }
+        let stored = block_on(bring_in(&home.session(), &store)).unwrap().stored;
+        let transcript = Transcript::open(home.path()).unwrap();
+        let mut expected = Vec::new();
+        for chain in transcript.branches() {
+            let accepted = accepted(&transcript, &chain);
+            let after = [None].into_iter().chain(accepted.iter().cloned().map(Some));
+            expected.extend(after.zip(accepted.iter().cloned()));
+        }
+        expected.sort();
+        expected.dedup();
+        assert_eq!(everything(&stored), expected, "seed {seed}");
+        assert_eq!(conversation(&stored), accepted(&transcript, &transcript.active()), "seed {seed}");
+    }
+}
+
+/// It was read from the beginning for each of its branches once, and a file of 50 MB came to hundreds of gigabytes.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_read_of_a_transcript_does_not_grow_with_its_branches() {
+    let (home, store) = (Home::new(), store());
+    (0..1200).for_each(|number| home.says(number, (number - number / 4 % 2 * 2).checked_sub(1)));
+    let read = || {
+        let io = fs::read_to_string("/proc/thread-self/io").unwrap();
+        io.split_once("rchar: ").unwrap().1.lines().next().unwrap().parse::<u64>().unwrap()
+    };
+    let (session, before) = (home.session(), read());
+    block_on(bring_in(&session, &store)).unwrap();
+    let times = (read() - before) / session.size;
+    assert!(times < 8, "{times} times");
 }
 
 #[test]

@@ -118,9 +118,10 @@ impl ClaudeFolder {
         let decode = if options.limit == 0 { Decode::Now } else { Decode::Later };
         let load = || Catalog::of(bytes.get_or_init(read), decode);
         let (catalog, walked) = thread::scope(|scope| {
-            let catalog = scope.spawn(load);
-            let walked = walk(&projects, options.links);
-            (catalog.join().unwrap_or_default(), walked)
+            // The catalog is decoded here: a hundred thousand small texts are allocated sooner on a process's first thread,
+            // whose memory grows by larger steps.
+            let walked = scope.spawn(|| walk(&projects, options.links));
+            (load(), walked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         });
         let Walked { mut found, unreadable } = walked.map_err(Error::io("look into", &projects))?;
         found.sort_unstable_by(|one, other| {

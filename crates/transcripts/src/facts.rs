@@ -312,8 +312,8 @@ fn typed(text: &str, command: &mut Option<String>) -> Option<String> {
 
 /// Cuts a text as the official SDKs do.
 pub(crate) fn shortened(text: &str) -> String {
-    // They count UTF-16 units.
-    if text.encode_utf16().take(PROMPT + 1).count() <= PROMPT {
+    // They count UTF-16 units, of which a text never has more than bytes.
+    if text.len() <= PROMPT || text.encode_utf16().take(PROMPT + 1).count() <= PROMPT {
         return text.to_owned();
     }
     let mut units = 0;

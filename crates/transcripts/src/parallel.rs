@@ -8,13 +8,15 @@ use crate::tree::{Place, Tree, Trunk};
 
 /// Returns a trunk with the other lines of its API messages and all their tools' results, in the order of the file.
 pub(crate) fn with_parallels(tree: &Tree, trunk: Trunk) -> Vec<Place> {
+    let groups = tree.groups();
     // Where the last line of each API message stands on the trunk.
-    let mut last_of: HashMap<u64, usize> = HashMap::new();
+    let mut last_of: Vec<Option<usize>> = vec![None; groups.count];
     for (at, &place) in trunk.places.iter().enumerate() {
-        if tree.nodes[place].group != 0 {
-            last_of.insert(tree.nodes[place].group, at);
+        if let Some(group) = groups.of[place] {
+            last_of[group as usize] = Some(at);
         }
     }
+    let last_with = |place: Place| groups.of[place].and_then(|group| last_of[group as usize]);
     let mut answered = vec![false; tree.nodes.len()];
     for &place in trunk.places.iter().filter(|&&place| tree.nodes[place].marks.has(Marks::RESULT)) {
         if let Some(parent) = tree.parent(place) {
@@ -25,12 +27,12 @@ pub(crate) fn with_parallels(tree: &Tree, trunk: Trunk) -> Vec<Place> {
     for (place, node) in tree.nodes.iter().enumerate().filter(|(place, _)| !trunk.on[*place]) {
         let called_by = tree.parent(place).filter(|&parent| tree.nodes[parent].kind == Kind::Assistant);
         if node.kind == Kind::Assistant && node.group != 0 {
-            if let Some(&at) = last_of.get(&node.group) {
+            if let Some(at) = last_with(place) {
                 beside.entry(at).or_default().lines.push(place);
             }
         } else if node.marks.has(Marks::RESULT)
             && let Some(parent) = called_by.filter(|&parent| !answered[parent])
-            && let Some(&at) = last_of.get(&tree.nodes[parent].group)
+            && let Some(at) = last_with(parent)
         {
             beside.entry(at).or_default().results.push(place);
         }

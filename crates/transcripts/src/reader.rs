@@ -32,7 +32,9 @@ impl<'a> Reader<'a> {
             return Self { file, path, links: chain.links.iter(), window: Window::default() };
         };
         let all = last.span.offset.saturating_sub(first.span.offset) + u64::from(last.span.length);
-        let window = Window { size: WINDOW.min(all as usize), ..Window::default() };
+        // Nor is much read for the sake of few that lie far apart.
+        let wanted: u64 = chain.links.iter().map(|link| u64::from(link.span.length)).sum();
+        let window = Window { size: WINDOW.min(all.min(2 * wanted) as usize), ..Window::default() };
         Self { file, path, links: chain.links.iter(), window }
     }
 

@@ -107,6 +107,8 @@ impl Skim {
         if size <= LONG_HEAD + TAIL {
             return fetch(0, size);
         }
+        // The system would guess that what follows is wanted too, and fetch twice as much.
+        let _ = fadvise(file, 0, None, Advice::Random);
         fetch(size - TAIL - 1, TAIL + 1);
         if known.is_none() {
             fetch(0, HEAD);

@@ -110,14 +110,15 @@ impl Transcript {
         Ok(self.chain(place.ok_or_else(not_found)?))
     }
 
-    /// Returns every conversation there is, one for each entry that nothing follows, in the order of the file.
-    pub fn branches(&self) -> Vec<Chain> {
+    /// Returns every conversation there is, one for each entry that nothing follows, in the order of the file. Each is put
+    /// together when its turn comes: all at once may take a thousand times what the file does.
+    pub fn branches(&self) -> impl Iterator<Item = Chain> {
         // A tool's result that the trunk has beside it is no branch of its own.
         let active: HashSet<u64> = self.active().links.iter().map(|link| link.span.offset).collect();
-        let beside = |place: &Place| active.contains(&self.tree.nodes[*place].span.offset);
+        let beside = move |place: Place| active.contains(&self.tree.nodes[place].span.offset);
         let leaf = self.tree.active_leaf(self.scan.leaf);
-        let leaves = self.tree.leaves().filter(|place| Some(*place) == leaf || !beside(place));
-        leaves.map(|leaf| self.chain(leaf)).collect()
+        let leaves = self.tree.leaves().filter(move |&place| Some(place) == leaf || !beside(place));
+        leaves.map(|leaf| self.chain(leaf))
     }
 
     /// Returns what subagents said, where an old version of Claude Code wrote that into the session's own file. Newer

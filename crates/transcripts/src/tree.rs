@@ -9,6 +9,7 @@
 //! * Progress only passes on what it follows. Subagents' entries in the main file take no part.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use crate::key::Key;
 use crate::node::{Compaction, Kept, Kind, Marks, Node};
@@ -28,6 +29,15 @@ pub(crate) struct Tree {
     /// Entries that there was an earlier one of.
     pub(crate) doubled: Vec<Node>,
     has_children: Vec<bool>,
+    groups: OnceLock<Groups>,
+}
+
+/// The API messages that entries are parts of, by number, so that nothing is hashed for each conversation anew.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    /// Each entry's; none if it is no part of any.
+    pub(crate) of: Vec<Option<u32>>,
+    pub(crate) count: usize,
 }
 
 impl Tree {
@@ -193,6 +203,19 @@ impl Tree {
         }
         cycles.sort_unstable();
         (parents, cycles)
+    }
+
+    /// Returns the API messages that the entries are parts of.
+    pub(crate) fn groups(&self) -> &Groups {
+        self.groups.get_or_init(|| {
+            let mut numbers: HashMap<u64, u32> = HashMap::new();
+            let mut number = |node: &Node| {
+                let next = numbers.len() as u32;
+                (node.group != 0).then(|| *numbers.entry(node.group).or_insert(next))
+            };
+            let of = self.nodes.iter().map(&mut number).collect();
+            Groups { of, count: numbers.len() }
+        })
     }
 
     /// Returns the entry that an entry follows.
