@@ -138,6 +138,21 @@ fn a_journal_of_another_log_counts_for_nothing() {
 }
 
 #[test]
+fn whoever_had_a_session_that_was_purged_does_not_remove_the_journal_of_the_next_one() {
+    let home = Home::new();
+    let first = open(&home.root());
+    let session = conversation(&first, "s", 4);
+    let second = open(&home.root());
+    run(second.delete(session.id())).unwrap();
+    run(second.purge(session.id())).unwrap();
+    let again = conversation(&second, "s", 4);
+    let journal = home.log(again.id()).with_extension("journal");
+    let before = fs::read(&journal).unwrap();
+    drop((session, first));
+    assert_eq!(fs::read(&journal).unwrap(), before);
+}
+
+#[test]
 fn the_reader_of_the_documentation_reads_it() {
     let home = after_a_power_cut();
     let text = include_str!("../../../docs/format.md");

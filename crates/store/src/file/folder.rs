@@ -146,8 +146,10 @@ impl Folder {
         if lock.acquire(&"a session", &self.owner, Duration::ZERO).is_err() {
             return;
         }
+        // What is at the path now may be another session's.
+        let is_there = lock.is_current();
         for log in logs.iter_mut().flatten() {
-            let is_ours = lock.mark(log.name()).is_some_and(|mark| mark.owner == self.owner);
+            let is_ours = is_there && lock.mark(log.name()).is_some_and(|mark| mark.owner == self.owner);
             if is_ours && log.is_safe() && log.settle(lock).is_ok() {
                 log.close_journal();
             }
