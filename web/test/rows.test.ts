@@ -104,7 +104,28 @@ test("captures of a turn are one moment before its prompt", () => {
   ]);
   // What was known first of a turn counts: that is what was there before it.
   const was = new Map(Object.entries({ a: "did not exist", b: "4.2 kB", l: "symlink" }));
-  expect([...found.values()]).toEqual([{ message: "m", at, files: ["a", "b", "l", "u"], was }]);
+  expect([...found.values()]).toEqual([{ message: "m", at, keptBy: "rethread", files: ["a", "b", "l", "u"], was }]);
+});
+
+test("what Claude Code kept is shown as its own, in order, and only where nothing was captured", () => {
+  const at = (hour: number) => `2026-11-15T${hour}:00:00Z`;
+  const ours = { id: "1", what: "tree", created_at: at(12), message: "second", changes: [{ path: "a" }] };
+  const file = (path: string, existed: boolean) => ({ path, existed });
+  const found = points(
+    [ours],
+    [
+      { message: "first", created_at: at(11), files: [file("a", true), file("b", false)] },
+      { message: "second", created_at: at(12), files: [file("c", true)] },
+      { message: "third", created_at: at(13), files: [file("a", true)] },
+    ],
+  );
+  const told = [...found.values()].map((point) => [point.message, point.keptBy, point.files]);
+  expect(told).toEqual([
+    ["first", "claude_code", ["a", "b"]],
+    ["second", "rethread", ["a"]],
+    ["third", "claude_code", ["a"]],
+  ]);
+  expect(found.get("first")?.was).toEqual(new Map([["b", "did not exist"]]));
 });
 
 test("an abandoned branch is walked from its end to where it leaves", () => {
@@ -129,7 +150,7 @@ test("a call is told in plain words", () => {
 
 test("what was taken back is pale from its prompt on, and its note stands before that", () => {
   const taken = { receipt: "r", message: "u", at: "2026-01-01T00:00:00Z", files: ["a"] };
-  const point = { message: "u", at: "2026-01-01T00:00:00Z", files: ["a"], was: new Map() };
+  const point = { message: "u", at: "2026-01-01T00:00:00Z", keptBy: "rethread" as const, files: ["a"], was: new Map() };
   const around: Around = { ...none, points: new Map([["u", point]]), rewinds: [taken], isTaken: () => true };
   const rows = rowsOf([{ number: 0, item: item("prompt", "change it") }], around);
   expect(rows.map((row) => [row.kind, row.isTaken])).toEqual([

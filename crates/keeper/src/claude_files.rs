@@ -25,20 +25,20 @@ impl ClaudeFiles {
         if Defect::FollowLinks.is_on() {
             return File::open(path);
         }
-        let outside = || io::Error::from(io::ErrorKind::NotFound);
-        let within = path.strip_prefix(&self.projects).map_err(|_| outside())?;
-        let folder = rustix::fs::open(
-            &self.projects,
-            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )?;
-        let file = open_beneath(folder, within)?;
+        let file = open_within(&self.projects, path)?;
         // A pipe or a device could keep a reader waiting for ever.
         match file.metadata()?.is_file() {
             true => Ok(file),
-            false => Err(outside()),
+            false => Err(io::ErrorKind::NotFound.into()),
         }
     }
+}
+
+/// Opens whatever lies beneath a folder for reading; no link beneath it is followed.
+pub(crate) fn open_within(folder: &Path, path: &Path) -> io::Result<File> {
+    let within = path.strip_prefix(folder).map_err(|_| io::ErrorKind::NotFound)?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    open_beneath(rustix::fs::open(folder, flags, Mode::empty())?, within)
 }
 
 /// Opens one component after the other, none of which may be a link.

@@ -22,15 +22,25 @@ pub(crate) struct Frame {
     head: u8,
 }
 
-/// Events of one topic and one kind before they have their numbers, one after the other in one buffer.
+/// Events of one topic and one kind, one after the other in one buffer, just as they go over the wire if nothing else
+/// happens before them: then nothing of them is moved or written again.
 #[derive(Debug)]
 pub(crate) struct Drafts {
-    /// Each draft leaves room for what comes before it once its number is known.
     bytes: Vec<u8>,
-    /// Where each draft ends.
-    ends: Vec<usize>,
+    places: Vec<Place>,
+    /// The number that the first one is expected to get, if they have any.
+    first: Option<u64>,
+    /// `{"v":1,"epoch":…`, and `,"seq":` where numbers follow.
+    before_number: Vec<u8>,
     /// `,"ts":…,"topic":…,"type":…,"data":`, the same for all of them.
     before_data: Vec<u8>,
+}
+
+/// Where a frame stands.
+#[derive(Clone, Debug)]
+struct Place {
+    whole: Range<usize>,
+    head: u8,
 }
 
 #[derive(Serialize)]
@@ -41,13 +51,13 @@ struct BeforeData<'a> {
     kind: &'a str,
 }
 
-/// Room for the head of a frame, `{"v":1,"epoch":"…"`, and `,"seq":` with the longest number.
-const ROOM: usize = HEAD + 16 + EPOCH + 1 + 7 + 20;
-/// The longest name of a keeper's life.
-const EPOCH: usize = 36;
+/// How long the head of most frames is.
+const USUAL_HEAD: usize = 4;
+/// How much room a single event gets at first.
+const USUAL: usize = 512;
 
 impl Drafts {
-    pub(crate) fn new(topic: &str, kind: &str) -> Self {
+    pub(crate) fn new(epoch: &str, first: Option<u64>, topic: &str, kind: &str) -> Self {
         let before = BeforeData { ts: Timestamp::now(), topic, kind };
         let mut before_data = serde_json::to_vec(&before).unwrap_or_default();
         if let Some(first) = before_data.first_mut() {
@@ -55,25 +65,46 @@ impl Drafts {
         }
         before_data.pop();
         before_data.extend_from_slice(b",\"data\":");
-        Self { bytes: Vec::new(), ends: Vec::new(), before_data }
+        let seq = if first.is_some() { ",\"seq\":" } else { "" };
+        let before_number = format!("{{\"v\":1,\"epoch\":\"{epoch}\"{seq}").into_bytes();
+        Self { bytes: Vec::with_capacity(USUAL), places: Vec::new(), first, before_number, before_data }
+    }
+
+    /// Makes room for this many bytes.
+    pub(crate) fn room(mut self, bytes: usize) -> Self {
+        self.bytes.reserve(bytes);
+        self
     }
 
     /// Does most of the work before anybody has to wait for it.
     pub(crate) fn add(&mut self, data: impl Serialize) {
-        let begin = self.bytes.len();
-        self.bytes.resize(begin + ROOM, 0);
-        self.bytes.extend_from_slice(&self.before_data);
-        let at = self.bytes.len();
-        if serde_json::to_writer(&mut self.bytes, &data).is_err() {
-            self.bytes.truncate(at);
-            self.bytes.extend_from_slice(b"null");
+        self.add_with(|bytes| {
+            let at = bytes.len();
+            if serde_json::to_writer(&mut *bytes, &data).is_err() {
+                bytes.truncate(at);
+                bytes.extend_from_slice(b"null");
+            }
+        });
+    }
+
+    /// Adds what writes itself.
+    pub(crate) fn add_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let Self { bytes, places, first, before_number, before_data } = self;
+        let begin = bytes.len();
+        bytes.extend_from_slice(&[0; USUAL_HEAD]);
+        bytes.extend_from_slice(before_number);
+        if let Some(first) = first {
+            let number = *first + places.len() as u64;
+            bytes.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
         }
-        self.bytes.push(b'}');
-        self.ends.push(self.bytes.len());
+        bytes.extend_from_slice(before_data);
+        write(bytes);
+        bytes.push(b'}');
+        places.push(close(bytes, begin));
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.ends.len()
+        self.places.len()
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -82,43 +113,51 @@ impl Drafts {
 
     /// Gives the events their numbers, beginning with this one, if they have any; returns their frames, which stand one
     /// after the other in one piece of memory.
-    pub(crate) fn number(self, epoch: &str, first: Option<u64>) -> Vec<Frame> {
-        let Self { mut bytes, ends, .. } = self;
-        let (mut begin, mut written) = (0, 0);
-        let mut places = Vec::with_capacity(ends.len());
-        let seq = if first.is_some() { ",\"seq\":" } else { "" };
-        let mut before = format!("{{\"v\":1,\"epoch\":\"{epoch}\"{seq}").into_bytes();
-        let same = before.len();
-        for (count, end) in ends.into_iter().enumerate() {
-            if let Some(first) = first {
-                before.truncate(same);
-                before.extend_from_slice(itoa::Buffer::new().format(first + count as u64).as_bytes());
-            }
-            let rest = begin + ROOM..end;
-            let (head, used) = head(before.len() + rest.len());
-            // What is written never reaches what is still to be moved: the room is as long as the longest beginning.
-            let at = written;
-            bytes[written..written + used].copy_from_slice(&head[..used]);
-            written += used;
-            bytes[written..written + before.len()].copy_from_slice(&before);
-            written += before.len();
-            let length = rest.len();
-            bytes.copy_within(rest, written);
-            written += length;
-            places.push((at..written, used as u8));
-            begin = end;
+    pub(crate) fn number(self, first: Option<u64>) -> Vec<Frame> {
+        let Self { mut bytes, places, .. } = match (self.first, first) {
+            (Some(expected), Some(first)) if expected != first => self.renumbered(expected, first),
+            _ => self,
+        };
+        // They are kept for long: room that nobody uses is given back, unless it is hardly any.
+        if bytes.capacity() - bytes.len() > bytes.len() / 4 {
+            bytes.shrink_to_fit();
         }
-        bytes.truncate(written);
-        bytes.shrink_to_fit();
         let memory = Bytes::from(bytes);
-        let frame = |(place, head): (Range<usize>, u8)| Frame {
+        let frame = |Place { whole, head }: Place| Frame {
             memory: memory.clone(),
-            from: place.start,
-            to: place.end,
+            from: whole.start,
+            to: whole.end,
             head,
         };
         places.into_iter().map(frame).collect()
     }
+
+    /// Writes the frames again, with other numbers: something happened before them.
+    fn renumbered(self, expected: u64, first: u64) -> Self {
+        let Self { bytes, places, before_number, before_data, .. } = self;
+        let (mut other, mut others) = (Vec::with_capacity(bytes.len() + places.len()), Vec::new());
+        for (count, Place { whole, head }) in (0..).zip(places) {
+            let (mut old, mut new) = (itoa::Buffer::new(), itoa::Buffer::new());
+            let skipped = usize::from(head) + before_number.len() + old.format(expected + count).len();
+            let begin = other.len();
+            other.extend_from_slice(&[0; USUAL_HEAD]);
+            other.extend_from_slice(&before_number);
+            other.extend_from_slice(new.format(first + count).as_bytes());
+            other.extend_from_slice(&bytes[whole][skipped..]);
+            others.push(close(&mut other, begin));
+        }
+        Self { bytes: other, places: others, first: Some(first), before_number, before_data }
+    }
+}
+
+/// Gives the frame at the end of a buffer its head; most have the length that there is room for.
+fn close(bytes: &mut Vec<u8>, begin: usize) -> Place {
+    let (head, used) = head(bytes.len() - begin - USUAL_HEAD);
+    match used {
+        USUAL_HEAD => bytes[begin..begin + USUAL_HEAD].copy_from_slice(&head[..USUAL_HEAD]),
+        _ => drop(bytes.splice(begin..begin + USUAL_HEAD, head[..used].iter().copied())),
+    }
+    Place { whole: begin..bytes.len(), head: used as u8 }
 }
 
 impl Frame {
@@ -196,15 +235,23 @@ mod tests {
 
     #[test]
     fn events_are_json_with_their_numbers_or_without_and_stand_one_after_the_other() {
-        for first in [None, Some(1), Some(98), Some(u64::MAX - 3)] {
-            let mut drafts = Drafts::new("session:\"a", "message.upsert");
+        let numbers = [None, Some(1), Some(98), Some(u64::MAX - 3)];
+        // Numbers that were expected, and others because something else happened first.
+        for (expected, first) in numbers.iter().flat_map(|one| numbers.map(|other| (*one, other))) {
+            if expected.is_some() != first.is_some() {
+                continue;
+            }
+            let epoch = "00000000-0000-4000-8000-000000000000";
+            let mut drafts = Drafts::new(epoch, expected, "session:\"a", "message.upsert");
             let texts = ["\"ü\"".to_owned(), String::new(), "x".repeat(200), "y".repeat(70_000)];
             texts.iter().for_each(|text| drafts.add(serde_json::json!({ "text": text })));
-            let frames = drafts.number("00000000-0000-4000-8000-000000000000", first);
+            let frames = drafts.number(first);
+            assert_eq!(frames.len(), texts.len());
             for (count, (frame, text)) in frames.iter().zip(&texts).enumerate() {
                 let json: serde_json::Value = serde_json::from_slice(frame.json()).unwrap();
                 let seq = first.map(|first| first + count as u64);
                 assert_eq!((json["v"].as_u64(), json["seq"].as_u64()), (Some(1), seq));
+                assert_eq!((&json["epoch"], &json["type"]), (&epoch.into(), &"message.upsert".into()));
                 assert_eq!(
                     (&json["topic"], &json["data"]["text"]),
                     (&"session:\"a".into(), &text.as_str().into())
@@ -215,6 +262,21 @@ mod tests {
             }
             let follow = |pair: &[Frame]| pair[0].whole().as_ptr_range().end == pair[1].whole().as_ptr();
             assert!(frames.windows(2).all(follow));
+        }
+    }
+
+    /// Short ones and very long ones have heads of other lengths, which are moved into place.
+    #[test]
+    fn events_of_any_length_are_whole_frames() {
+        for length in [0, 1, 2, 40, 65_400, 65_480, 65_536, 200_000] {
+            let mut drafts = Drafts::new("e", None, "t", "k");
+            (0..3).for_each(|_| drafts.add("x".repeat(length)));
+            let frames = drafts.number(None);
+            let wire: Vec<u8> = frames.iter().flat_map(|frame| frame.whole().to_vec()).collect();
+            let mut socket = WebSocket::from_raw_socket(std::io::Cursor::new(wire), Role::Client, None);
+            for frame in &frames {
+                assert_eq!(socket.read().unwrap().to_text().unwrap().as_bytes(), frame.json(), "{length}");
+            }
         }
     }
 }

@@ -150,9 +150,17 @@ impl Hub {
     /// Returns the event's place.
     fn put(&self, session: &str, kind: &'static str, data: impl Serialize, is_numbered: bool) -> u64 {
         let subject = Subject::new(session, kind);
-        let mut drafts = Drafts::new(subject.topic(), kind);
+        let mut drafts = match is_numbered {
+            true => self.drafts(&subject, kind),
+            false => Drafts::new(&self.epoch, None, subject.topic(), kind),
+        };
         drafts.add(data);
         self.put_all(&subject, drafts, is_numbered)
+    }
+
+    /// Begins with events that can be asked for again, and most likely come next.
+    pub(crate) fn drafts(&self, subject: &Subject, kind: &str) -> Drafts {
+        Drafts::new(&self.epoch, Some(self.seq() + 1), subject.topic(), kind)
     }
 
     /// Publishes events that can be asked for again and come at once, and wakes everybody once.
@@ -165,7 +173,7 @@ impl Hub {
         let count = drafts.len() as u64;
         let mut ring = self.ring();
         let first = ring.seq + 1;
-        for (frame, at) in drafts.number(&self.epoch, is_numbered.then_some(first)).into_iter().zip(0..) {
+        for (frame, at) in drafts.number(is_numbered.then_some(first)).into_iter().zip(0..) {
             ring.index += 1;
             ring.seq += u64::from(is_numbered);
             let (index, seq) = (ring.index, if is_numbered { first + at } else { 0 });
@@ -316,7 +324,11 @@ mod tests {
                 0 => hub.whisper("s", "message.delta", number),
                 1 => {
                     let subject = Subject::new("s", "message.upsert");
-                    let mut drafts = Drafts::new(subject.topic(), "message.upsert");
+                    let mut drafts = hub.drafts(&subject, "message.upsert");
+                    // Something else may come before them.
+                    if number % 2 == 0 {
+                        hub.publish("s", "turn.started", number);
+                    }
                     (0..3).for_each(|_| drafts.add(number));
                     hub.publish_all(&subject, drafts);
                 }

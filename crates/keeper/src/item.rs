@@ -121,6 +121,29 @@ impl<'a> MessageItem<'a> {
         self
     }
 
+    /// Writes it as JSON, just as [`Serialize`] does: every line that anybody follows comes this way.
+    pub(crate) fn write_to(&self, out: &mut Vec<u8>) {
+        write_text(out, "{\"uuid\":", self.uuid.as_deref());
+        write_text(out, ",\"parent_uuid\":", self.parent_uuid.as_deref());
+        write_text(out, ",\"message_id\":", self.message_id.as_deref());
+        write_text(out, ",\"role\":", Some(&self.role));
+        write_text(out, ",\"kind\":", Some(&self.kind));
+        out.extend_from_slice(b",\"content\":");
+        out.extend_from_slice(self.content.as_deref().map_or("null", RawValue::get).as_bytes());
+        if self.omitted.is_some() {
+            write_number(out, ",\"omitted\":", self.omitted);
+        }
+        write_text(out, ",\"timestamp\":", self.timestamp.as_deref());
+        write_text(out, ",\"model\":", self.model.as_deref());
+        if self.agent_id.is_some() {
+            write_text(out, ",\"agent_id\":", self.agent_id.as_deref());
+        }
+        write_number(out, ",\"offset\":", self.offset);
+        let provisional: &[u8] =
+            if self.provisional { b",\"provisional\":true}" } else { b",\"provisional\":false}" };
+        out.extend_from_slice(provisional);
+    }
+
     /// Returns whether two say the same.
     pub(crate) fn says_the_same(&self, other: &MessageItem<'_>) -> bool {
         fn content<'a>(item: &'a MessageItem<'_>) -> Option<&'a str> {
@@ -228,5 +251,62 @@ fn kind(entry: &Entry<'_>) -> &'static str {
         Role::User => "prompt",
         Role::Assistant => "reply",
         Role::System => "system",
+    }
+}
+
+fn write_text(out: &mut Vec<u8>, name: &str, text: Option<&str>) {
+    out.extend_from_slice(name.as_bytes());
+    let Some(text) = text else { return out.extend_from_slice(b"null") };
+    // Nearly all are ids and times. Looking at all bytes is quicker than stopping at the first that matters.
+    let is_plain = |plain: bool, byte: &u8| plain & (*byte >= b' ') & (*byte != b'"') & (*byte != b'\\');
+    if text.as_bytes().iter().fold(true, is_plain) {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        return out.push(b'"');
+    }
+    if serde_json::to_writer(&mut *out, text).is_err() {
+        unreachable!("a text can be written to memory");
+    }
+}
+
+fn write_number(out: &mut Vec<u8>, name: &str, number: Option<u64>) {
+    out.extend_from_slice(name.as_bytes());
+    match number {
+        Some(number) => out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes()),
+        None => out.extend_from_slice(b"null"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two ways to write one object must not part.
+    #[test]
+    fn what_is_written_at_once_is_what_serde_writes() {
+        let texts = [None, Some(""), Some("id"), Some("\"quoted\\\n\u{1}\u{7f}"), Some("ü 🧵 \u{2028}")];
+        for (at, text) in texts.iter().enumerate() {
+            for is_small in [false, true] {
+                let text = text.map(Cow::Borrowed);
+                let content = r#"[{"type":"text","text":"a \u0000 \" b"}]"#.to_owned();
+                let item = MessageItem {
+                    uuid: text.clone(),
+                    parent_uuid: texts[(at + 1) % texts.len()].map(Cow::Borrowed),
+                    message_id: text.clone(),
+                    role: text.clone().unwrap_or_default(),
+                    kind: "reply".into(),
+                    content: is_small.then(|| Cow::Owned(RawValue::from_string(content).unwrap())),
+                    omitted: (!is_small).then_some(u64::MAX),
+                    timestamp: text.clone(),
+                    model: text.clone(),
+                    agent_id: text.filter(|_| is_small),
+                    offset: is_small.then_some(0),
+                    provisional: is_small,
+                };
+                let mut written = Vec::new();
+                item.write_to(&mut written);
+                assert_eq!(String::from_utf8(written).unwrap(), serde_json::to_string(&item).unwrap());
+            }
+        }
     }
 }

@@ -9,6 +9,7 @@ mod diff;
 mod directories;
 mod drive;
 mod events;
+mod file_history;
 mod messages;
 mod problems;
 mod projects;

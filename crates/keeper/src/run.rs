@@ -16,7 +16,7 @@ use crate::topic::Subject;
 
 /// How many lines, or about how many bytes of them, are told at once.
 const LINES: usize = 256;
-const BYTES: usize = 128 << 10;
+const BYTES: usize = 96 << 10;
 
 const KIND: &str = "message.upsert";
 
@@ -30,7 +30,10 @@ pub(crate) struct Run {
     from: u64,
     /// Who has to merge them with what the agent says.
     driver: Option<Arc<Driver>>,
-    drafts: Drafts,
+    /// What is told next; none before there is anything, so that it gets the numbers it expects.
+    drafts: Option<Drafts>,
+    /// How much room the next ones get: where many lines come, many follow.
+    room: usize,
 }
 
 impl Run {
@@ -38,7 +41,7 @@ impl Run {
         let subject = Subject::new(&session, KIND);
         let driver = keeper.drivers.get(&session).filter(|_| agent.is_none());
         let from = if agent.is_none() { keeper.news_from(&session) } else { 0 };
-        Self { transcript, agent, driver, drafts: Drafts::new(subject.topic(), KIND), from, subject }
+        Self { transcript, agent, driver, drafts: None, room: 0, from, subject }
     }
 
     pub(crate) fn add(&mut self, keeper: &Keeper, line: Line<'_>) {
@@ -53,8 +56,10 @@ impl Run {
             self.tell(keeper);
             return driver.take(keeper, Arrival::Disk(item.into_owned()), Wake::Soon);
         }
-        self.drafts.add(item.small());
-        if self.drafts.len() >= LINES || self.drafts.bytes() >= BYTES {
+        let begin = || keeper.hub.drafts(&self.subject, KIND).room(self.room);
+        let drafts = self.drafts.get_or_insert_with(begin);
+        drafts.add_with(|bytes| item.small().write_to(bytes));
+        if drafts.len() >= LINES || drafts.bytes() >= BYTES {
             self.tell(keeper);
         }
     }
@@ -62,16 +67,17 @@ impl Run {
     /// Tells what is left; returns whose lines they were.
     pub(crate) fn end(mut self, keeper: &Keeper) -> PathBuf {
         self.tell(keeper);
-        keeper.hub.wake();
         if let Some(driver) = &self.driver {
+            keeper.hub.wake();
             driver.share_soon();
         }
         self.transcript
     }
 
     fn tell(&mut self, keeper: &Keeper) {
-        if self.drafts.len() > 0 {
-            let drafts = std::mem::replace(&mut self.drafts, Drafts::new(self.subject.topic(), KIND));
+        if let Some(drafts) = self.drafts.take() {
+            // The last line may be longer than those before it.
+            self.room = drafts.bytes() + drafts.bytes() / 16;
             keeper.hub.publish_all(&self.subject, drafts);
         }
     }

@@ -88,9 +88,9 @@ mod tests {
     async fn frames_arrive_whole_and_in_order_however_little_a_socket_takes() {
         let mut frames: Vec<Frame> = (0..200).map(|number| Frame::text(&"x".repeat(number))).collect();
         for _ in 0..5 {
-            let mut drafts = Drafts::new("session:s", "message.upsert");
+            let mut drafts = Drafts::new("e", Some(7), "session:s", "message.upsert");
             (0..9).for_each(|number| drafts.add(number));
-            frames.extend(drafts.number("e", Some(7)));
+            frames.extend(drafts.number(Some(7)));
         }
         // One that was left out leaves two pieces.
         frames.remove(205);

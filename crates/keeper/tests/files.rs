@@ -53,7 +53,7 @@ fn a_turn_and_a_tool_call_show_what_they_did_to_files() {
     let kept = home.keeper();
     let turn = diff(&kept, &id, &format!("turn={}", uuid(&id, 0)));
     assert_eq!(paths(&turn), ["old.txt", "picture", "src/new.txt"], "the person's file is none of it");
-    assert_eq!(diff(&kept, &id, "tool=toolu_1"), turn);
+    assert_eq!((&turn["kept_by"], diff(&kept, &id, "tool=toolu_1")), (&json!("rethread"), turn.clone()));
     let item =
         |path: &str| turn["items"].as_array().unwrap().iter().find(|it| it["path"] == path).unwrap().clone();
     let new = item("src/new.txt");
@@ -87,7 +87,10 @@ fn a_diff_is_of_exactly_one_thing_and_of_sessions_that_may_be_seen() {
     {
         assert_eq!(kept.get(&format!("/sessions/{id}/diff?{query}")).status, status, "{query}");
     }
-    assert_eq!(diff(&kept, &bare, "turn=x"), json!({ "root": null, "items": [], "incomplete": [] }));
+    assert_eq!(
+        diff(&kept, &bare, "turn=x"),
+        json!({ "root": null, "kept_by": null, "items": [], "incomplete": [] })
+    );
     drop(kept);
     let mut settings = home.settings();
     settings.allowed_roots = vec![home.claude()];

@@ -2,6 +2,7 @@
 
 mod defects;
 mod driving;
+mod file_history;
 mod files;
 mod fire;
 mod kit;

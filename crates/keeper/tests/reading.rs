@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use rethread_store::{Entry, NewSession};
+use rethread_store::{Entry, Fork, ForkKind, NewSession};
 use serde_json::{Value, json};
 
 use crate::kit::{Home, append, line, session, uuid};
@@ -389,4 +389,41 @@ fn a_deleted_session_leaves_nothing_of_its_subagents_behind() {
         kept.get(&format!("/sessions/{id}/messages?agent=a1")).good()["items"].as_array().unwrap().len(),
         1
     );
+}
+
+/// A subagent of a stored session is a child of it; nobody reads it through another session.
+#[test]
+fn what_a_subagent_of_a_stored_session_said_is_read_through_that_session() {
+    let (home, [own, other]) = (Home::new(), [session(), session()]);
+    let store = home.store();
+    let said = |text: &str| {
+        let entry = json!({ "uuid": format!("u-{}", text.len()), "role": "user", "content": text });
+        Entry::parse(entry.to_string()).unwrap()
+    };
+    for id in [&own, &other] {
+        let begun = pollster::block_on(store.create(NewSession::at("/tmp").id(id.parse().unwrap()))).unwrap();
+        begun.append_and_wait(said("of the session itself")).unwrap();
+        for agent in ["a1", "a2"].iter().filter(|_| id == &own) {
+            let mut fork = Fork::of_kind(ForkKind::Child).id(format!("agent-{agent}").parse().unwrap());
+            fork = fork.agent("explorer");
+            fork.name = Some(format!("looks for {agent}"));
+            let child = pollster::block_on(begun.fork(fork)).unwrap();
+            child.append_and_wait(said(&format!("of its subagent {agent}"))).unwrap();
+        }
+    }
+    store.close().unwrap();
+    let kept = home.keeper();
+    let listed = kept.get(&format!("/sessions/{own}/subagents")).good();
+    let told = |at: usize| (&listed["items"][at]["agent_id"], &listed["items"][at]["description"]);
+    assert_eq!(told(0), (&json!("a1"), &json!("looks for a1")), "{listed}");
+    assert_eq!((told(1).0, &listed["items"][1]["agent_type"]), (&json!("a2"), &json!("explorer")));
+    let page = kept.get(&format!("/sessions/{own}/messages?agent=a2")).good();
+    let contents: Vec<&Value> = page["items"].as_array().unwrap().iter().map(|it| &it["content"]).collect();
+    assert_eq!((contents, &page["items"][0]["agent_id"]), (vec![&json!("of its subagent a2")], &json!("a2")));
+    let whole = kept.get(&format!("/sessions/{own}/messages")).good();
+    assert_eq!(whole["items"][0]["content"], "of the session itself");
+    for (id, agent) in [(&other, "a1"), (&own, "a3"), (&own, other.as_str()), (&own, ".."), (&own, "%2f")] {
+        assert_eq!(kept.get(&format!("/sessions/{id}/messages?agent={agent}")).status, 404, "{agent}");
+    }
+    assert_eq!(kept.get(&format!("/sessions/{other}/subagents")).good()["items"], json!([]));
 }

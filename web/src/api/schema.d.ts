@@ -919,6 +919,8 @@ export interface components {
         };
         /** @description Checkpoints, the oldest first. */
         CheckpointPage: {
+            /** @description What Claude Code itself kept before prompts, the oldest first: to look at, with `diff?turn=` and `diff?since=`. */
+            claude_code: components["schemas"]["ClaudeCheckpoint"][];
             items: Record<string, never>[];
         };
         /**
@@ -926,6 +928,20 @@ export interface components {
          * @enum {string}
          */
         Choice: "allow" | "deny";
+        /** @description What Claude Code kept before one prompt. It can be looked at; only Claude Code's own `/rewind` takes files back to it. */
+        ClaudeCheckpoint: {
+            created_at?: string | null;
+            /** @description What was changed before the next prompt, or by now, relative to the session's directory. */
+            files: components["schemas"]["ClaudeFile"][];
+            /** @description The user message that it was kept before. */
+            message: string;
+        };
+        /** @description A file that Claude Code kept. */
+        ClaudeFile: {
+            /** @description Whether there was such a file. */
+            existed: boolean;
+            path: string;
+        };
         /** @description A decision. */
         Decision: {
             decision: components["schemas"]["Choice"];
@@ -970,6 +986,7 @@ export interface components {
             /** @description Why this may not be all of it, in words. */
             incomplete: string[];
             items: components["schemas"]["FileDiff"][];
+            kept_by?: components["schemas"]["KeptBy"] | null;
             /** @description The directory that all paths are relative to; null if nothing was ever captured. */
             root?: string | null;
         };
@@ -1043,7 +1060,10 @@ export interface components {
             /** Format: int64 */
             insertions?: number | null;
             path: string;
-            /** @description `named`, `window`, `outside` or `rewind`: who changed it, as far as that can be told. */
+            /**
+             * @description `named`, `window`, `outside` or `rewind`: who changed it, as far as that can be told. `claude_code`: a tool of
+             *     Claude Code's that named it, and whoever changed it since.
+             */
             source: string;
         };
         /** @description What a page is the state at: every event up to it is in the page, and those after it follow. */
@@ -1112,6 +1132,11 @@ export interface components {
             /** @description A turn ran, and ends. */
             interrupted: boolean;
         };
+        /**
+         * @description Who kept what files were.
+         * @enum {string}
+         */
+        KeptBy: "rethread" | "claude_code";
         /** @description A summary that was kept. */
         KeptSummary: {
             /** @description The SDK's own. */

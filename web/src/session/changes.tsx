@@ -29,9 +29,10 @@ export function Changes({ transcript, card }: { transcript: Transcript; card: Ca
 
 function Files({ transcript }: { transcript: Transcript }) {
   const changed = overview.value?.session === transcript.name ? overview.value.page.items : [];
-  const recorded = [...new Set([...knots.value.values()].flatMap((point) => point.files))];
+  const points = [...knots.value.values()];
+  const recorded = [...new Set(points.flatMap((point) => point.files))];
   const same = recorded.filter((path) => !changed.some((file) => file.path === path));
-  const first = [...knots.value.keys()][0] ?? "";
+  const first = (points.find((it) => it.keptBy === "rethread") ?? points[0])?.message ?? "";
   return (
     <section>
       <h2>
@@ -105,9 +106,13 @@ function Checkpoints({ transcript }: { transcript: Transcript }) {
                 {count(point.files.length, "file")}
               </button>{" "}
               <span class="quiet">·</span>{" "}
-              <button type="button" class="text" onClick={() => void preview(transcript.name, point.message)}>
-                Rewind to here
-              </button>
+              {point.keptBy === "rethread" ? (
+                <button type="button" class="text" onClick={() => void preview(transcript.name, point.message)}>
+                  Rewind to here
+                </button>
+              ) : (
+                <span class="quiet">kept by Claude Code</span>
+              )}
             </span>
             <Time at={point.at} />
           </li>

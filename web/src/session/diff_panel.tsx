@@ -24,6 +24,7 @@ const SOURCES: Record<string, string> = {
   window: "changed while the tool ran; a save of yours at that moment looks the same",
   outside: "changed while no tool ran, probably by you",
   rewind: "changed by a rewind",
+  claude_code: "kept by Claude Code itself",
 };
 
 /** More than this is opened one by one. */
@@ -107,7 +108,7 @@ export function DiffPanel({ look, transcript }: { look: Look; transcript: Transc
         </p>
       )}
       <div class="acts">
-        {part.kind !== "tool" && items.length > 0 && (
+        {part.kind !== "tool" && items.length > 0 && look.page?.kept_by === "rethread" && (
           <button
             type="button"
             onClick={() => {

@@ -4,7 +4,7 @@ import { computed, signal } from "@preact/signals";
 import { get, post, Refused } from "../api/keeper.ts";
 import type { DiffPage } from "../api/types.ts";
 import { attempt } from "./actions.ts";
-import { checkpoints, showTab } from "./details.ts";
+import { checkpoints, claudeCheckpoints, showTab } from "./details.ts";
 import { takenBack } from "./taken_back.ts";
 
 /** A part of a session: the turn of a prompt, a tool call, everything since a prompt. */
@@ -55,7 +55,7 @@ export const overview = signal<{ session: string; page: DiffPage } | undefined>(
 
 /** Counts again what changed since the first thing that was recorded. */
 export async function loadOverview(session: string): Promise<void> {
-  const first = checkpoints.peek().find((it) => it.message)?.message;
+  const first = checkpoints.peek().find((it) => it.message)?.message ?? claudeCheckpoints.peek()[0]?.message;
   if (!first) {
     overview.value = undefined;
     return;

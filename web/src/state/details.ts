@@ -3,8 +3,7 @@
 import { signal } from "@preact/signals";
 import type { Checkpoint, Rewind } from "../api/events.ts";
 import { get, post, Refused } from "../api/keeper.ts";
-import type { ProblemItem, Problems, SubagentPage, Tree } from "../api/types.ts";
-import { can } from "./sessions.ts";
+import type { CheckpointPage, ClaudeCheckpoint, ProblemItem, Problems, SubagentPage, Tree } from "../api/types.ts";
 import { isPanelOpen } from "./settings.ts";
 
 export type Tab = "changes" | "subagents" | "problems" | "raw";
@@ -22,6 +21,8 @@ export const isChecked = signal(false);
 export const lines = signal<number | undefined>(undefined);
 export const tree = signal<Tree | undefined>(undefined);
 export const checkpoints = signal<Checkpoint[]>([]);
+/** What Claude Code itself kept: it can be looked at, and nothing is taken back to it here. */
+export const claudeCheckpoints = signal<ClaudeCheckpoint[]>([]);
 export const subagents = signal<SubagentPage["items"]>([]);
 
 let shown: string | undefined;
@@ -52,7 +53,7 @@ export function showTab(which: Tab): void {
 export function loadDetails(name: string): Promise<void> {
   if (shown !== name) {
     shown = name;
-    [problems.value, checkpoints.value, subagents.value] = [[], [], []];
+    [problems.value, checkpoints.value, claudeCheckpoints.value, subagents.value] = [[], [], [], []];
     tree.value = undefined;
     rawMessage.value = undefined;
     rawBytes.value = undefined;
@@ -86,11 +87,10 @@ async function readAll(name: string): Promise<void> {
       if (!(error instanceof Refused)) throw error;
     }
   };
-  if (can("checkpoints")) {
-    await read<{ items: Checkpoint[] }>("checkpoints", (answer) => {
-      checkpoints.value = answer.items;
-    });
-  }
+  await read<CheckpointPage>("checkpoints", (answer) => {
+    checkpoints.value = answer.items as unknown as Checkpoint[];
+    claudeCheckpoints.value = answer.claude_code;
+  });
   await read<Tree>("tree", (answer) => {
     tree.value = answer;
   });

@@ -317,7 +317,9 @@ function KnotRow({ point, transcript, isTaken }: { point: Point; transcript: Tra
     show(true);
   };
   const name = promptName(transcript, point.message);
+  const isOurs = point.keptBy === "rethread";
   const goBack = () => {
+    if (!isOurs) return;
     show(false);
     void preview(transcript.name, point.message);
     showTab("changes");
@@ -345,7 +347,7 @@ function KnotRow({ point, transcript, isTaken }: { point: Point; transcript: Tra
         type="button"
         class="knot-button"
         aria-expanded={isShown}
-        aria-label={`Checkpoint before ${name}, ${count(point.files.length, "file")}`}
+        aria-label={`Checkpoint ${isOurs ? "" : "of Claude Code's own "}before ${name}, ${count(point.files.length, "file")}`}
         onPointerEnter={(event) => event.pointerType === "mouse" && open(event)}
         onClick={(event) => {
           // Who points at it has seen what it holds; a finger or a key opens that first.
@@ -358,6 +360,7 @@ function KnotRow({ point, transcript, isTaken }: { point: Point; transcript: Tra
       </button>
       <span>
         <b>Checkpoint</b> before {name} · {count(point.files.length, "file")}
+        {!isOurs && " · kept by Claude Code"}
       </span>
       {isShown && (
         <div class={isLow ? "pop above" : "pop"}>
@@ -376,9 +379,13 @@ function KnotRow({ point, transcript, isTaken }: { point: Point; transcript: Tra
             {point.files.length > 8 && <li class="quiet">{count(point.files.length - 8, "more file")}</li>}
           </ul>
           <footer>
-            <button type="button" onClick={goBack} disabled={!can("checkpoints")}>
-              Rewind to here <kbd>r</kbd>
-            </button>
+            {isOurs ? (
+              <button type="button" onClick={goBack} disabled={!can("checkpoints")}>
+                Rewind to here <kbd>r</kbd>
+              </button>
+            ) : (
+              <span class="quiet">Claude Code's own: its /rewind goes back to it.</span>
+            )}
             <button type="button" onClick={openDiff}>
               Open diff <kbd>d</kbd>
             </button>

@@ -1,7 +1,7 @@
 /** Messages as the rows of the thread. */
 
 import type { Checkpoint } from "../api/events.ts";
-import type { Item, ProblemItem, Tree } from "../api/types.ts";
+import type { ClaudeCheckpoint, DiffPage, Item, ProblemItem, Tree } from "../api/types.ts";
 import type { Parting } from "../state/forks.ts";
 import type { TakenBack } from "../state/taken_back.ts";
 import { size } from "../text/words.ts";
@@ -26,10 +26,12 @@ export type Row = { key: string; number: number; item: Item; isTaken?: boolean }
   | { kind: "taken"; taken: TakenBack }
 );
 
-/** A moment before a prompt to which files can be taken back. */
+/** A moment before a prompt of which it is known what files were. */
 export interface Point {
   message: string;
   at: string;
+  /** Who kept them: files can only be taken back to what was kept here. */
+  keptBy: NonNullable<DiffPage["kept_by"]>;
   files: string[];
   /** What each of them was then, in words: how large, or that it was not there. */
   was: ReadonlyMap<string, string>;
@@ -59,14 +61,14 @@ const COMMAND_OUTPUT = /^<local-command-(?:stdout|stderr|caveat)>/;
 /** Returns whether a call begins a subagent. */
 export const isStrand = (call: ToolUse): boolean => call.name === "Task" || call.name === "Agent";
 
-/** The moments before prompts, from what was captured in their turns. */
-export function points(checkpoints: Checkpoint[]): Map<string, Point> {
+/** The moments before prompts, from what was captured in their turns; where nothing was, from what Claude Code kept. */
+export function points(checkpoints: Checkpoint[], claude: ClaudeCheckpoint[] = []): Map<string, Point> {
   const all = new Map<string, Point & { was: Map<string, string> }>();
   for (const checkpoint of checkpoints) {
     const paths = (checkpoint.changes ?? []).map((change) => change.path);
     if (!checkpoint.message || paths.length === 0 || !["before", "after", "tree"].includes(checkpoint.what)) continue;
     const { message, created_at: at } = checkpoint;
-    const known = all.get(message) ?? { message, at, files: [], was: new Map() };
+    const known = all.get(message) ?? { message, at, keptBy: "rethread" as const, files: [], was: new Map() };
     known.files = [...new Set([...known.files, ...paths])];
     for (const change of checkpoint.changes ?? []) {
       // The first thing that is known of a turn is what was there before it.
@@ -75,7 +77,15 @@ export function points(checkpoints: Checkpoint[]): Map<string, Point> {
     }
     all.set(message, known);
   }
-  return all;
+  const theirs = claude.filter((it) => !all.has(it.message)).map(claudePoint);
+  if (theirs.length === 0) return all;
+  const both = [...all.values(), ...theirs].sort((one, other) => Date.parse(one.at) - Date.parse(other.at));
+  return new Map(both.map((point) => [point.message, point]));
+}
+
+function claudePoint({ message, created_at, files }: ClaudeCheckpoint): Point {
+  const was = new Map(files.filter((file) => !file.existed).map((file) => [file.path, "did not exist"]));
+  return { message, at: created_at ?? "", keptBy: "claude_code", files: files.map((file) => file.path), was };
 }
 
 /** What a path was, in a word or two; nothing if that is not known. */

@@ -4,7 +4,7 @@ import { computed, signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Card, Item } from "../api/types.ts";
 import { rewinds } from "../state/changes.ts";
-import { checkpoints, problems, tree } from "../state/details.ts";
+import { checkpoints, claudeCheckpoints, problems, tree } from "../state/details.ts";
 import { partingsAt } from "../state/forks.ts";
 import type { TakenBack } from "../state/taken_back.ts";
 import { PAGE, type Transcript } from "../state/transcript.ts";
@@ -29,7 +29,7 @@ export const current = signal<number | undefined>(undefined);
 export const isAtEnd = signal(true);
 export const abandonedShown = signal(true);
 
-export const knots = computed(() => points(checkpoints.value));
+export const knots = computed(() => points(checkpoints.value, claudeCheckpoints.value));
 
 /** What rows depend on beside the messages of their page. */
 function around(transcript: Transcript): Around {

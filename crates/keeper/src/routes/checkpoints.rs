@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::drive::fork_of;
+use super::file_history::{ClaudeCheckpoint, FileHistory};
 use super::sessions::find_fresh;
 use super::transcript::{later_than, parent_of};
 use crate::capture::{blocking, entry_id};
@@ -28,6 +29,8 @@ use crate::scope::Scope;
 pub(crate) struct CheckpointPage {
     #[schema(value_type = Vec<Object>)]
     items: Vec<Value>,
+    /// What Claude Code itself kept before prompts, the oldest first: to look at, with `diff?turn=` and `diff?since=`.
+    claude_code: Vec<ClaudeCheckpoint>,
 }
 
 /// The checkpoints of a session
@@ -37,12 +40,25 @@ pub(crate) async fn list(
     name: SessionName,
 ) -> Result<Json<CheckpointPage>, Problem> {
     let known = find_fresh(&keeper, &name).await?;
+    let history = FileHistory::of(&keeper, &known).await?;
+    let listed = tokio::task::spawn_blocking(|| history.map(|history| history.list()).unwrap_or_default());
+    let claude_code = listed.await.map_err(|error| Problem::failed(&error))?;
     let Some(checkpointer) = open(&keeper, &known).await? else {
-        return Ok(Json(CheckpointPage { items: Vec::new() }));
+        return Ok(Json(CheckpointPage { items: Vec::new(), claude_code }));
     };
     let all = blocking(async move { checkpointer.checkpoints().await }).await.map_err(refuse)?;
     let items = all.iter().filter_map(|checkpoint| serde_json::to_value(checkpoint).ok()).collect();
-    Ok(Json(CheckpointPage { items }))
+    Ok(Json(CheckpointPage { items, claude_code }))
+}
+
+/// Returns whether anything was recorded in the turn of a message.
+pub(super) async fn has(
+    checkpointer: Option<&Arc<Checkpointer>>,
+    message: &EntryId,
+) -> Result<bool, Problem> {
+    let Some(own) = checkpointer.map(Arc::clone) else { return Ok(false) };
+    let all = blocking(async move { own.checkpoints().await }).await.map_err(refuse)?;
+    Ok(all.iter().any(|it| it.id == *message || it.message.as_ref() == Some(message)))
 }
 
 /// Opens a session's checkpoints; none if it never had any.

@@ -1,16 +1,18 @@
 //! What a turn, a tool call or a checkpoint did to files.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use rethread_checkpoint::{Changed, Checkpointer, Span};
+use rethread_checkpoint::{Changed, Checkpointer, Span, State as Was};
 use rethread_store::EntryId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::checkpoints::{open, point, refuse};
+use super::checkpoints::{has, open, point, refuse};
+use super::file_history::{FileHistory, Part};
 use super::sessions::find_fresh;
 use crate::capture::{blocking, entry_id};
 use crate::extract::{Asked, SessionName};
@@ -43,9 +45,21 @@ pub(crate) struct DiffQuery {
 pub(crate) struct DiffPage {
     /// The directory that all paths are relative to; null if nothing was ever captured.
     root: Option<String>,
-    items: Vec<FileDiff>,
+    /// Who kept what files were; null if nobody did.
+    kept_by: Option<KeptBy>,
+    pub(super) items: Vec<FileDiff>,
     /// Why this may not be all of it, in words.
-    incomplete: Vec<String>,
+    pub(super) incomplete: Vec<String>,
+}
+
+/// Who kept what files were.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum KeptBy {
+    /// This keeper or another one: files can be taken back.
+    Rethread,
+    /// Claude Code, for its own `/rewind`: it can be looked at.
+    ClaudeCode,
 }
 
 /// What happened to one path.
@@ -59,7 +73,8 @@ pub(crate) struct FileDiff {
     /// What it became.
     #[schema(value_type = Object)]
     after: Value,
-    /// `named`, `window`, `outside` or `rewind`: who changed it, as far as that can be told.
+    /// `named`, `window`, `outside` or `rewind`: who changed it, as far as that can be told. `claude_code`: a tool of
+    /// Claude Code's that named it, and whoever changed it since.
     #[schema(value_type = String)]
     source: Value,
     /// Nobody looked right after the change: this is what was found there later.
@@ -89,7 +104,26 @@ pub(crate) async fn diff(
 ) -> Result<Json<DiffPage>, Problem> {
     let mut span = span(&query)?;
     let known = find_fresh(&keeper, &name).await?;
-    let Some(checkpointer) = open(&keeper, &known).await? else { return Ok(Json(DiffPage::default())) };
+    let checkpointer = open(&keeper, &known).await?;
+    let asked = match &span {
+        Span::Turn(message) => Some((Part::Turn, message.clone())),
+        Span::Since(message) => Some((Part::Since, message.clone())),
+        _ => None,
+    };
+    // What was kept here is more, and tells who did it.
+    if let Some((part, message)) = asked
+        && !has(checkpointer.as_ref(), &message).await?
+        && let Some(history) = FileHistory::of(&keeper, &known).await?
+    {
+        let path = query.path.clone();
+        let compared = tokio::task::spawn_blocking(move || {
+            history.diff(part, message.as_str(), &mut Room::new(path.as_deref()))
+        });
+        if let Some(page) = compared.await.map_err(|error| Problem::failed(&error))? {
+            return Ok(Json(page));
+        }
+    }
+    let Some(checkpointer) = checkpointer else { return Ok(Json(DiffPage::default())) };
     if let Span::Since(since) = &mut span {
         *since = point(&keeper, &known, &checkpointer, since.as_str()).await?;
     }
@@ -116,47 +150,97 @@ async fn page(
     path: Option<&str>,
 ) -> rethread_checkpoint::Result<DiffPage> {
     let changes = checkpointer.changes(span).await?;
-    let is_wanted = |changed: &&Changed| {
-        let own = changed.path.to_string();
-        path.is_none_or(|path| {
-            own.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        })
-    };
-    let (mut items, mut incomplete, mut left) = (Vec::new(), changes.incomplete, WHOLE);
-    for changed in changes.paths.iter().filter(is_wanted) {
-        if items.len() == PATHS {
-            incomplete.push(format!("only the first {PATHS} paths are shown"));
-            break;
+    let mut room = Room::new(path);
+    let mut page = DiffPage::kept_by(KeptBy::Rethread, checkpointer.root_path());
+    page.incomplete = changes.incomplete;
+    for changed in &changes.paths {
+        if !room.wants(&changed.path.to_string()) {
+            continue;
         }
-        let text = if left > 0 { checkpointer.diff_of(changed).await? } else { None };
-        let counted = text.as_deref().map(count);
-        let diff = text.filter(|text| text.len() <= FILE.min(left));
-        left -= diff.as_ref().map_or(0, String::len);
-        items.push(file(changed, counted, diff));
+        let Some(is_shown) = room.take(&mut page) else { break };
+        let text = if is_shown { checkpointer.diff_of(changed).await? } else { None };
+        page.items.push(FileDiff::of(changed, room.fit(text)));
     }
-    Ok(DiffPage { root: Some(checkpointer.root_path().display().to_string()), items, incomplete })
+    Ok(page)
 }
 
-fn file(changed: &Changed, counted: Option<(u64, u64)>, diff: Option<String>) -> FileDiff {
-    use rethread_checkpoint::State as Was;
-    let action = match (&changed.before, &changed.after) {
-        (Was::Absent, Was::Present(_)) => DiffAction::Created,
-        (Was::Present(_), Was::Absent) => DiffAction::Removed,
-        (Was::Present(_), Was::Present(_)) => DiffAction::Changed,
-        _ => DiffAction::Unknown,
-    };
-    let json = |state: &Was| serde_json::to_value(state).unwrap_or_default();
-    let (insertions, deletions) = counted.unzip();
-    FileDiff {
-        path: changed.path.to_string(),
-        action,
-        before: json(&changed.before),
-        after: json(&changed.after),
-        source: serde_json::to_value(changed.source).unwrap_or_default(),
-        assumed: changed.assumed,
-        insertions,
-        deletions,
-        diff,
+impl DiffPage {
+    /// Returns a page on which nothing is shown yet.
+    pub(super) fn kept_by(whom: KeptBy, root: &Path) -> Self {
+        Self { root: Some(root.display().to_string()), kept_by: Some(whom), ..Self::default() }
+    }
+}
+
+/// What is left of an answer for diffs, and which paths they are wanted of.
+pub(super) struct Room<'a> {
+    path: Option<&'a str>,
+    left: usize,
+}
+
+impl<'a> Room<'a> {
+    pub(super) fn new(path: Option<&'a str>) -> Self {
+        Self { path, left: WHOLE }
+    }
+
+    /// Returns whether a path was asked for.
+    pub(super) fn wants(&self, own: &str) -> bool {
+        self.path.is_none_or(|path| {
+            own.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
+
+    /// Makes room for one more path; returns whether its diff may be shown too. There is none once the page is full.
+    pub(super) fn take(&self, page: &mut DiffPage) -> Option<bool> {
+        if page.items.len() == PATHS {
+            page.incomplete.push(format!("only the first {PATHS} paths are shown"));
+            return None;
+        }
+        Some(self.left > 0)
+    }
+
+    /// Counts what a diff adds and removes, and leaves it out if it is too long.
+    pub(super) fn fit(&mut self, text: Option<String>) -> Fitted {
+        let counted = text.as_deref().map(count);
+        let diff = text.filter(|text| text.len() <= FILE.min(self.left));
+        self.left -= diff.as_ref().map_or(0, String::len);
+        Fitted { counted, diff }
+    }
+}
+
+/// A diff as far as there is room for it.
+pub(super) struct Fitted {
+    counted: Option<(u64, u64)>,
+    diff: Option<String>,
+}
+
+impl FileDiff {
+    fn of(changed: &Changed, fitted: Fitted) -> Self {
+        let Changed { path, before, after, source, assumed, .. } = changed;
+        let source = serde_json::to_value(source).unwrap_or_default();
+        Self { source, assumed: *assumed, ..Self::of_claude(path.to_string(), before, after, fitted) }
+    }
+
+    /// Returns what became of a path that Claude Code kept: nobody looked right after it was changed.
+    pub(super) fn of_claude(path: String, before: &Was, after: &Was, fitted: Fitted) -> Self {
+        let action = match (before, after) {
+            (Was::Absent, Was::Present(_)) => DiffAction::Created,
+            (Was::Present(_), Was::Absent) => DiffAction::Removed,
+            (Was::Present(_), Was::Present(_)) => DiffAction::Changed,
+            _ => DiffAction::Unknown,
+        };
+        let json = |state: &Was| serde_json::to_value(state).unwrap_or_default();
+        let (insertions, deletions) = fitted.counted.unzip();
+        Self {
+            path,
+            action,
+            before: json(before),
+            after: json(after),
+            source: "claude_code".into(),
+            assumed: true,
+            insertions,
+            deletions,
+            diff: fitted.diff,
+        }
     }
 }
 

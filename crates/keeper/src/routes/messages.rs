@@ -1,5 +1,6 @@
 //! Conversations, a page at a time.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::sessions::{MOST, USUAL, find, find_fresh};
+use super::subagents::stored_subagent;
 use crate::card::Home;
 use crate::catalogue::Known;
 use crate::extract::{Asked, SessionName};
@@ -315,7 +317,10 @@ fn everything(transcript: Transcript, file: &File, query: &MessagesQuery, limit:
 
 /// Reads a page of a stored session.
 async fn stored(keeper: &Keeper, id: &str, query: &MessagesQuery) -> Read {
-    let session = keeper.store().open(&id.parse()?).await?;
+    let session = match &query.agent {
+        Some(agent) => stored_subagent(keeper, &id.parse()?, agent).await?,
+        None => keeper.store().open(&id.parse()?).await?,
+    };
     let limit = query.limit.map_or(USUAL, |limit| (limit as usize).clamp(1, MOST));
     let entry = |cursor: &String| {
         let uuid = cursor.split_once(':').map_or(cursor.as_str(), |(_, uuid)| uuid);
@@ -354,7 +359,9 @@ async fn stored(keeper: &Keeper, id: &str, query: &MessagesQuery) -> Read {
         reset: is_void,
     };
     let items = records.iter().filter_map(|record| {
-        MessageItem::of_stored(record.entry.as_bytes(), record.entry.id().as_str(), record.position)
+        let item =
+            MessageItem::of_stored(record.entry.as_bytes(), record.entry.id().as_str(), record.position)?;
+        Some(MessageItem { agent_id: query.agent.clone().map(Cow::Owned), ..item })
     });
     let position = Position::Log(next.unwrap_or(0));
     Ok((items.collect(), paging, position))

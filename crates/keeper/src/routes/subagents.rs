@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use rethread_store::{Filter, Metadata, Session, SessionId, Show};
 use rethread_transcripts::Subagent;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::sessions::find_fresh;
+use crate::card::Home;
 use crate::extract::SessionName;
 use crate::keeper::Keeper;
 use crate::problem::Problem;
@@ -36,6 +38,9 @@ pub(crate) async fn subagents(
     name: SessionName,
 ) -> Result<Json<SubagentPage>, Problem> {
     let known = find_fresh(&keeper, &name).await?;
+    if known.card.home == Home::Stored {
+        return Ok(Json(SubagentPage { items: stored(&keeper, known.card.session_id.parse()?).await? }));
+    }
     let all = known.native.as_ref().map(|session| Subagent::all_of(&session.path)).unwrap_or_default();
     let is_ours = |subagent: &Subagent| keeper.open_native(&subagent.path).is_ok();
     let items = all.into_iter().filter(is_ours).map(|subagent| {
@@ -43,4 +48,45 @@ pub(crate) async fn subagents(
         SubagentItem { agent_id, agent_type, description, tool_use_id }
     });
     Ok(Json(SubagentPage { items: items.collect() }))
+}
+
+/// What the id of a subagent's session begins with, where it came from Claude Code.
+const PREFIX: &str = "agent-";
+
+/// Lists the subagents of a stored session: its children.
+async fn stored(keeper: &Keeper, session: SessionId) -> Result<Vec<SubagentItem>, Problem> {
+    let mut filter = Filter::default();
+    (filter.archived, filter.children) = (Show::Also, Show::Only);
+    filter.parent = Some(session);
+    let listing = keeper.store().list(&filter).await?;
+    // The newest comes first in a listing.
+    let children = listing.sessions.into_iter().rev().filter(|metadata| metadata.child);
+    let item = |Metadata { session_id, agent_name, name, .. }: Metadata| {
+        let id = session_id.as_str();
+        SubagentItem {
+            agent_id: id.strip_prefix(PREFIX).unwrap_or(id).to_owned(),
+            agent_type: agent_name,
+            description: name,
+            tool_use_id: None,
+        }
+    };
+    Ok(children.map(item).collect())
+}
+
+/// Opens what a subagent of a stored session said; another session's subagents are not there.
+pub(super) async fn stored_subagent(
+    keeper: &Keeper,
+    session: &SessionId,
+    agent: &str,
+) -> Result<Session, Problem> {
+    for id in [format!("{PREFIX}{agent}"), agent.to_owned()] {
+        let Ok(id) = id.parse() else { continue };
+        if let Some(child) = keeper.store().load(&id).await? {
+            let metadata = child.metadata().await?;
+            if metadata.child && metadata.parent_id.as_ref() == Some(session) {
+                return Ok(child);
+            }
+        }
+    }
+    Err(Problem::not_found("subagent"))
 }

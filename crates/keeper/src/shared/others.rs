@@ -22,7 +22,6 @@ use crate::capture::blocking;
 use crate::card::{Home, SessionCard, SessionState};
 use crate::catalogue::{Key, Known};
 use crate::error::{Error, Result};
-use crate::frame::Drafts;
 use crate::item::MessageItem;
 use crate::keeper::{Keeper, is_companion, over};
 use crate::topic::Subject;
@@ -229,7 +228,7 @@ impl Keeper {
                 return Ok(());
             }
             let subject = Subject::new(session.as_str(), KIND);
-            let mut drafts = Drafts::new(subject.topic(), KIND);
+            let mut drafts = self.hub.drafts(&subject, KIND);
             for line in &chunk.lines {
                 let (entry, position) = (line.entry(), line.stamp().position);
                 if line.stamp().kind == Kind::Note {
@@ -240,7 +239,7 @@ impl Keeper {
                     continue;
                 }
                 let item = MessageItem::of_stored(entry.as_bytes(), entry.id().as_str(), position);
-                item.into_iter().for_each(|item| drafts.add(item.small()));
+                item.into_iter().for_each(|item| drafts.add_with(|bytes| item.small().write_to(bytes)));
             }
             if drafts.len() > 0 {
                 self.hub.publish_all(&subject, drafts);
