@@ -13,8 +13,37 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rethread_keeper::{Attention, AttentionState, Client, Error};
-use rethread_testkit::{Home as RealHome, PROBE, Postgres, Prompt, cannot};
+use rethread_testkit::{Home as RealHome, PROBE, Postgres, Prompt, S3, cannot};
 use serde_json::{Value, json};
+
+/// A store that machines share, and what their environment has to say about it.
+#[derive(Clone, Default)]
+struct Place {
+    store: String,
+    environment: Vec<(String, String)>,
+}
+
+impl Place {
+    fn postgres(server: &Postgres) -> Self {
+        Self { store: server.fresh(), ..Self::default() }
+    }
+
+    fn s3(server: &S3) -> Self {
+        let store = format!("s3://{}/team", server.bucket());
+        Self { store, environment: server.way().variables() }
+    }
+
+    /// The same, encrypted with a key that every machine has.
+    fn encrypted(self, folder: &Path) -> Self {
+        let key = folder.join("master.key").to_str().unwrap().to_owned();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rethread"));
+        command.args(["key", &key]).env("RETHREAD_HOME", folder.join("rethread"));
+        assert!(command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
+        let mut environment = self.environment;
+        environment.push(("RETHREAD_KEY_FILE".into(), key));
+        Self { store: format!("encrypted+{}", self.store), environment }
+    }
+}
 
 /// A machine with a keeper: what Claude Code has there is its own, the store is everybody's.
 struct Machine {
@@ -27,18 +56,18 @@ struct Machine {
 }
 
 impl Machine {
-    fn new(home: &Path, claude: PathBuf, agent: PathBuf, store: &str) -> Self {
-        let (home, store) = (home.to_owned(), store.to_owned());
+    fn new(home: &Path, claude: PathBuf, agent: PathBuf, place: &Place) -> Self {
+        let Place { store, environment } = place.clone();
         fs::create_dir_all(claude.join("projects")).unwrap();
-        Self { home, claude, agent, store, environment: Vec::new(), keeper: Mutex::default() }
+        Self { home: home.to_owned(), claude, agent, store, environment, keeper: Mutex::default() }
     }
 
     /// One with the real CLI.
-    fn real(home: &RealHome, store: &str) -> Self {
-        let mut machine = Self::new(home.path(), home.config(), home.program().path.clone(), store);
+    fn real(home: &RealHome, place: &Place) -> Self {
+        let mut machine = Self::new(home.path(), home.config(), home.program().path.clone(), place);
         let said =
             |(name, value): (&str, std::ffi::OsString)| (name.to_owned(), value.into_string().unwrap());
-        machine.environment = home.environment().into_iter().map(said).collect();
+        machine.environment.extend(home.environment().into_iter().map(said));
         machine
     }
 
@@ -152,11 +181,28 @@ fn refusal(answer: rethread_keeper::Result<Value>) -> String {
 #[test]
 fn a_session_is_seen_approved_and_gone_on_with_through_any_keeper_of_the_store() {
     let Some(postgres) = Postgres::shared() else { return cannot("PostgreSQL is not installed") };
+    goes_on_through_any_keeper(&Place::postgres(postgres));
+}
+
+#[test]
+fn a_session_in_an_encrypted_database_goes_on_through_any_keeper_that_has_the_key() {
+    let Some(postgres) = Postgres::shared() else { return cannot("PostgreSQL is not installed") };
+    let folder = tempfile::tempdir().unwrap();
+    goes_on_through_any_keeper(&Place::postgres(postgres).encrypted(folder.path()));
+}
+
+#[test]
+fn a_session_in_s3_goes_on_through_any_keeper_although_nobody_gives_hints() {
+    let Some(server) = S3::shared() else { return cannot("there is no S3 server: scripts/setup s3") };
+    goes_on_through_any_keeper(&Place::s3(server));
+}
+
+/// A session is begun through one keeper, approved through another, and goes on there when the first one dies.
+fn goes_on_through_any_keeper(place: &Place) {
     let (Some(here), Some(there)) = (RealHome::new(), RealHome::new()) else {
         return cannot("Claude Code cannot be installed");
     };
-    let store = postgres.fresh();
-    let (one, other) = (Machine::real(&here, &store), Machine::real(&there, &store));
+    let (one, other) = (Machine::real(&here, place), Machine::real(&there, place));
     one.start();
     other.start();
     let project = here.project().canonicalize().unwrap();
@@ -224,9 +270,9 @@ fn a_session_is_seen_approved_and_gone_on_with_through_any_keeper_of_the_store()
 #[test]
 fn whoever_takes_over_from_a_keeper_that_lives_waits_until_the_agent_there_has_ended() {
     let Some(postgres) = Postgres::shared() else { return cannot("PostgreSQL is not installed") };
-    let (folder, store) = (tempfile::tempdir().unwrap(), postgres.fresh());
+    let (folder, place) = (tempfile::tempdir().unwrap(), Place::postgres(postgres));
     let folder = folder.path().canonicalize().unwrap();
-    let [one, other] = two_machines(&folder, &store);
+    let [one, other] = two_machines(&folder, &place);
     let id = one.begin(&project(&folder, 0), "Begin.");
     // In the middle of a turn, which waits for somebody.
     let asked = until("somebody is asked", || other.requests().into_iter().next());
@@ -275,12 +321,12 @@ exec "{program}" __demo_agent "$@"
 }
 
 /// Two machines with such an agent, and a keeper on each.
-fn two_machines(folder: &Path, store: &str) -> [Machine; 2] {
+fn two_machines(folder: &Path, place: &Place) -> [Machine; 2] {
     let agent = agent(folder);
     ["one", "other"].map(|name| {
         let home = folder.join(name);
         fs::create_dir_all(&home).unwrap();
-        let machine = Machine::new(&home, home.join("claude"), agent.clone(), store);
+        let machine = Machine::new(&home, home.join("claude"), agent.clone(), place);
         machine.start();
         machine
     })
@@ -360,9 +406,9 @@ fn keepers_that_die_at_any_moment_lose_nothing_double_nothing_and_never_drive_a_
     let seed: u64 = seed.unwrap_or_else(|| fastrand::u64(..));
     eprintln!("RETHREAD_SEED={seed}");
     let mut random = fastrand::Rng::with_seed(seed);
-    let (folder, store) = (tempfile::tempdir().unwrap(), postgres.fresh());
+    let (folder, place) = (tempfile::tempdir().unwrap(), Place::postgres(postgres));
     let folder = folder.path().canonicalize().unwrap();
-    let machines = two_machines(&folder, &store).map(Arc::new);
+    let machines = two_machines(&folder, &place).map(Arc::new);
     let is_over = Arc::new(AtomicBool::new(false));
     let watchers = machines.clone().map(|machine| {
         let is_over = Arc::clone(&is_over);
@@ -453,9 +499,9 @@ fn keepers_that_die_at_any_moment_lose_nothing_double_nothing_and_never_drive_a_
 #[test]
 fn a_database_that_is_away_takes_nothing_from_what_is_driven_here_and_misses_nothing_of_it() {
     let Some(postgres) = Postgres::start(&[], &[]) else { return cannot("PostgreSQL is not installed") };
-    let (folder, store) = (tempfile::tempdir().unwrap(), postgres.fresh());
+    let (folder, place) = (tempfile::tempdir().unwrap(), Place::postgres(&postgres));
     let folder = folder.path().canonicalize().unwrap();
-    let [one, other] = two_machines(&folder, &store);
+    let [one, other] = two_machines(&folder, &place);
     let id = one.begin(&project(&folder, 0), "Begin.");
     until("it is seen there", || (other.state(&id)? == "waiting").then_some(()));
     postgres.kill();

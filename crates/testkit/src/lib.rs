@@ -14,6 +14,7 @@ mod conversation;
 mod fixture;
 mod home;
 mod http;
+mod long_names;
 mod postgres;
 mod program;
 mod s3;

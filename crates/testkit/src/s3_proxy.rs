@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
+use crate::long_names::{LONGEST, LongNames};
 use crate::s3::Access;
 
 /// What can happen to a request on its way.
@@ -61,12 +62,8 @@ struct Shared {
 pub(crate) struct Turns {
     everything: RwLock<()>,
     objects: Mutex<HashMap<String, Arc<Mutex<()>>>>,
-    /// Objects whose names are longer than those of files may be; real servers have 1,024 bytes for them.
-    long: Mutex<HashMap<String, Vec<u8>>>,
+    long: Mutex<LongNames>,
 }
-
-/// The longest name of an object of which the server can still make the names of its files.
-const LONGEST: usize = 150;
 
 impl S3Proxy {
     pub(crate) fn to(server: u16, turns: Arc<Turns>, access: Access) -> Self {
@@ -190,9 +187,20 @@ impl Shared {
             _own = lock(&turn);
         }
         if object.len() > LONGEST {
-            return Ok(self.turns.long(request, object));
+            return Ok(lock(&self.turns.long).answer(request, object));
         }
         let request = self.changed(request);
+        if query.starts_with("delete") {
+            lock(&self.turns.long).delete_all(object, &request);
+        }
+        let answer = self.pass_on(&request, server)?;
+        match query.contains("list-type") {
+            true => Ok(lock(&self.turns.long).add_to_listing(object, query, answer)),
+            false => Ok(answer),
+        }
+    }
+
+    fn pass_on(&self, request: &Message, server: &mut Option<TcpStream>) -> Result<Message> {
         // A connection that was not used for a while may be gone.
         for _ in 0..2 {
             if server.is_none() {
@@ -223,50 +231,12 @@ impl Shared {
     }
 }
 
-impl Turns {
-    /// Does what the server would do, if it could.
-    fn long(&self, request: &Message, object: &str) -> Message {
-        let mut objects = lock(&self.long);
-        let tag = |bytes: &[u8]| {
-            let sum = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
-                (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
-            });
-            format!("\"{sum:032x}\"")
-        };
-        let now = objects.get(object).map(|bytes| tag(bytes));
-        match request.first.split(' ').next() {
-            Some("PUT") => {
-                let refused = request.header("if-none-match").is_some_and(|_| now.is_some())
-                    || request.header("if-match").is_some_and(|wanted| now.as_deref() != Some(wanted));
-                if refused {
-                    return Message::new("HTTP/1.1 412 Precondition Failed", b"");
-                }
-                objects.insert(object.to_owned(), request.body.clone());
-                let mut answer = Message::new("HTTP/1.1 200 OK", b"");
-                answer.headers.push(("etag".into(), tag(&request.body)));
-                answer
-            }
-            Some("GET") if now.is_some() => {
-                let mut answer = Message::new("HTTP/1.1 200 OK", &objects[object]);
-                answer.headers.push(("etag".into(), now.unwrap_or_default()));
-                answer.headers.push(("last-modified".into(), "Mon, 01 Jan 2024 00:00:00 GMT".into()));
-                answer
-            }
-            Some("GET") => Message::new("HTTP/1.1 404 Not Found", b"NoSuchKey"),
-            _ => {
-                objects.remove(object);
-                Message::new("HTTP/1.1 204 No Content", b"")
-            }
-        }
-    }
-}
-
 /// A request or an answer.
 #[derive(Clone, Debug)]
-struct Message {
-    first: String,
-    headers: Vec<(String, String)>,
-    body: Vec<u8>,
+pub(crate) struct Message {
+    pub(crate) first: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -278,9 +248,14 @@ enum Whose {
 }
 
 impl Message {
-    fn new(first: &str, body: &[u8]) -> Self {
+    pub(crate) fn new(first: &str, body: &[u8]) -> Self {
         let length = ("content-length".to_owned(), body.len().to_string());
         Self { first: first.to_owned(), headers: vec![length], body: body.to_owned() }
+    }
+
+    pub(crate) fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.headers.push((name.to_owned(), value.into()));
+        self
     }
 
     /// Reads one; `None` if the other side has left.
@@ -331,7 +306,7 @@ impl Message {
         stream.write_all(&bytes)
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
