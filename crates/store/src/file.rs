@@ -92,9 +92,10 @@ impl FileBackend {
         self
     }
 
-    /// Sets how many durable appends to a log come before it gets a journal, and how many bytes that has.
+    /// Lets logs have a journal, after so many durable appends and of so many bytes. Nobody has one unasked: where a disk
+    /// fails under the log, and its writer ends before it is well again, a journal is not yet safe.
     pub fn with_journal(mut self, after: u32, space: u64) -> Self {
-        self.journaling = Journaling { after, space };
+        self.journaling = Journaling { after: Some(after), space };
         self
     }
 

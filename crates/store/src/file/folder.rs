@@ -10,7 +10,7 @@ use super::lock::{LockFile, Mark};
 use super::log::LogFile;
 use super::quarantine::{Quarantine, make_folder};
 use super::{rewrite, segment};
-use crate::backend::{Append, Damage, Durability, Known, LogKey, Position, Rewrite};
+use crate::backend::{Append, Damage, Durability, Known, LogKey, LogName, Position, Rewrite};
 use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
@@ -122,11 +122,8 @@ impl Folder {
     pub(crate) fn rewrite(&self, key: &LogKey, known: &Known, patience: Duration) -> Result<Rewrite> {
         let done = self.locked(patience, |lock, logs, folder| {
             logs[key.name as usize] = None;
+            folder.take_mark(key.name, lock)?;
             journal::absorb(&*folder.disk, &folder.path, key.name)?;
-            // Whoever had a journal has none any more, and learns it from the mark that is not theirs.
-            if let Some(mark) = lock.mark(key.name).cloned() {
-                lock.set_mark(key.name, Some(Mark { owner: folder.owner.clone(), ..mark }))?;
-            }
             rewrite::rewrite(&*folder.disk, &folder.path, &folder.quarantine, key.name, known)
         })?;
         done.ok_or_else(|| Error::Gone(self.session.clone()))
@@ -183,6 +180,7 @@ impl Folder {
         let log = match slot {
             Some(log) => log,
             None => {
+                self.take_mark(key.name, lock)?;
                 let journal = Journal::new(&self.disk, &self.path, key.name, self.journaling);
                 slot.insert(LogFile::open(&self.disk, &self.path, journal, found, &self.quarantine)?)
             }
@@ -195,6 +193,15 @@ impl Folder {
             lock.set_mark(key.name, None)?;
         }
         Ok(Some(log))
+    }
+
+    /// Makes somebody else's mark our own, for their journal is about to be removed: whoever finds a mark that is not
+    /// theirs has no journal any more.
+    fn take_mark(&self, log: LogName, lock: &mut LockFile) -> Result<()> {
+        match lock.mark(log).cloned() {
+            Some(mark) => lock.set_mark(log, Some(Mark { owner: self.owner.clone(), ..mark })),
+            None => Ok(()),
+        }
     }
 
     /// Runs something under the lock; `None` if there is no such folder.

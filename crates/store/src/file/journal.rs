@@ -38,16 +38,19 @@ const BEFORE: u64 = 32;
 /// When a log gets a journal, and how large a one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Journaling {
-    /// How many durable appends come before it: to make one costs about as much as it saves them.
-    pub(crate) after: u32,
+    /// How many durable appends come before it: to make one costs about as much as it saves them. `None`: it never gets
+    /// one.
+    pub(crate) after: Option<u32>,
     /// How many bytes it has.
     pub(crate) space: u64,
 }
 
 impl Default for Journaling {
     fn default() -> Self {
-        // Enough for a hundred messages. As much is kept in memory, should a sync of the log fail.
-        Self { after: 8, space: 256 << 10 }
+        // Where a sync of the log fails on a full disk, and the writer ends before there is room again, the next one does
+        // not know that the log must not be trusted; ext4 then keeps the lines that it writes in place from the disk.
+        // Until a mark says so, journals are for those who ask for them.
+        Self { after: None, space: 256 << 10 }
     }
 }
 
@@ -59,7 +62,7 @@ pub(crate) struct Journal {
     log: LogName,
     path: PathBuf,
     settings: Journaling,
-    /// How many appends come before the file is made; `None`: it failed once, and is done without.
+    /// How many appends come before the file is made; `None`: it is done without, for instance because it failed once.
     patience: Option<u32>,
     file: Option<Box<dyn DiskFile>>,
     space: u64,
@@ -108,7 +111,7 @@ impl Journal {
             log,
             path: path(folder, log),
             settings,
-            patience: Some(settings.after),
+            patience: settings.after,
             file: None,
             space: 0,
             reach: None,
@@ -196,9 +199,11 @@ impl Journal {
         Ok(())
     }
 
-    /// Somebody else may have had the lock, and may have removed the file.
+    /// Somebody else had the lock, and may have removed the file. Where several write in turn, it is of little use.
     pub(crate) fn forget(&mut self) {
-        (self.file, self.reach) = (None, None);
+        if self.file.take().is_some() {
+            (self.reach, self.patience) = (None, self.settings.after);
+        }
     }
 
     /// Removes the file, now that all of the log is durable.
@@ -206,7 +211,7 @@ impl Journal {
         if self.file.take().is_some() {
             // Left behind, it is in the way of nothing.
             let _ = self.disk.remove_file(&self.path);
-            (self.reach, self.patience) = (None, Some(self.settings.after));
+            (self.reach, self.patience) = (None, self.settings.after);
         }
     }
 }

@@ -192,7 +192,7 @@ fn store_with(disk: &SimulatedDisk, durability: Durability, key: Option<&MasterK
     let options = Options { close_within: Duration::from_secs(20), durability, ..Options::default() };
     let files = FileBackend::on(Arc::new(disk.clone()), "/store");
     let files = match disk.journals() {
-        Journals::Never => files.with_journal(u32::MAX, 0),
+        Journals::Never => files,
         Journals::Early => files.with_journal(1, 24 << 10),
     };
     match key {
