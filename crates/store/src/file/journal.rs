@@ -22,10 +22,8 @@ use super::retained::BLOCK;
 use super::segment::{self, Segment};
 use crate::backend::{LogName, Position};
 use crate::defect::Defect;
-use crate::entry::Entry;
 use crate::error::{Error, Result};
-use crate::id::EntryId;
-use crate::stamp::{Kind, Line, Stamp};
+use crate::stamp::Line;
 
 /// Batches so large that this many fill it are not worth writing twice: their own bytes are what takes long.
 const FEW: u64 = 8;
@@ -335,17 +333,7 @@ fn path(folder: &Path, log: LogName) -> PathBuf {
 
 impl Header {
     fn to_line(&self) -> Result<Line> {
-        let id: EntryId = "journal".parse()?;
-        let stamp = Stamp {
-            position: self.first,
-            parent: None,
-            depth: 0,
-            kind: Kind::Note,
-            id: id.clone(),
-            left: 0,
-            unsettled: 0,
-        };
-        Ok(Line::new(&Entry::of(&serde_json::json!({ "journal": self }))?.with_id(id), stamp))
+        segment::first_line("journal", self.first, &serde_json::json!({ "journal": self }))
     }
 
     /// Returns it, and where the lines begin.

@@ -45,17 +45,7 @@ pub(crate) struct Header {
 impl Header {
     /// Returns the header as a stored line.
     pub(crate) fn to_line(self) -> Result<Line> {
-        let id: EntryId = "segment".parse()?;
-        let stamp = Stamp {
-            position: self.first,
-            parent: None,
-            depth: 0,
-            kind: Kind::Note,
-            id: id.clone(),
-            left: 0,
-            unsettled: 0,
-        };
-        Ok(Line::new(&Entry::of(&serde_json::json!({ "segment": self }))?.with_id(id), stamp))
+        first_line("segment", self.first, &serde_json::json!({ "segment": self }))
     }
 
     fn read(line: Bytes) -> Option<Self> {
@@ -66,6 +56,14 @@ impl Header {
         let line = Line::parse(line).ok()?;
         serde_json::from_slice::<Wrapped>(&line.body()).ok().map(|wrapped| wrapped.segment)
     }
+}
+
+/// Returns the first line of a file that holds records from a position on: stamped like a record, and none.
+pub(crate) fn first_line(id: &str, position: Position, body: &serde_json::Value) -> Result<Line> {
+    let id: EntryId = id.parse()?;
+    let (kind, entry) = (Kind::Note, Entry::of(body)?.with_id(id.clone()));
+    let stamp = Stamp { position, parent: None, depth: 0, kind, id, left: 0, unsettled: 0 };
+    Ok(Line::new(&entry, stamp))
 }
 
 /// Returns the name of a segment's file.
