@@ -312,7 +312,6 @@ fn is_lost(line: &Line) -> bool {
 pub(crate) async fn find(
     backend: &Arc<dyn Backend>,
     session: &SessionId,
-    fold: &Fold,
     id: &EntryId,
 ) -> Result<(Leaf, Record)> {
     let missing = || Error::EntryNotFound { session: session.clone(), entry: id.clone() };
@@ -329,12 +328,14 @@ pub(crate) async fn find(
         };
         return Ok((leaf, Record { entry: line.entry(), session: session.clone(), position, depth }));
     }
+    // Not before: it takes a look at the whole log, and most of what is looked for is there.
+    let fold = Fold::load(&**backend, session).await?;
     let Some(origin) = &fold.origin else {
         return Err(missing());
     };
     // Only what is really inherited counts: the parent's later entries and other branches are not ours.
     let leaf = Leaf { position: None, depth: origin.depth };
-    let mut walk = Walk::new(backend.clone(), session, fold.clone(), leaf);
+    let mut walk = Walk::new(backend.clone(), session, fold, leaf);
     while let Some(record) = walk.next().await? {
         if record.entry.id() == id {
             return Ok((Leaf { position: None, depth: record.depth }, record));

@@ -16,6 +16,8 @@ pub(crate) enum Defect {
     AcknowledgeBeforeSync,
     /// After a failed sync the same file is synced again, and the second answer believed.
     SyncAgainAfterAFailure,
+    /// Nothing tells the next process of a failed sync.
+    ForgetAFailedSync,
     /// Nobody looks whether the file ends with a whole line.
     SkipTheTailCheck,
     /// A torn tail is cut off, where a reader may be at work on it.

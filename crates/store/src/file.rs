@@ -92,10 +92,10 @@ impl FileBackend {
         self
     }
 
-    /// Lets logs have a journal, after so many durable appends and of so many bytes. Nobody has one unasked: where a disk
-    /// fails under the log, and its writer ends before it is well again, a journal is not yet safe.
-    pub fn with_journal(mut self, after: u32, space: u64) -> Self {
-        self.journaling = Journaling { after: Some(after), space };
+    /// Sets when a log gets a journal, which makes small durable appends faster: after how many of them, and of how many
+    /// bytes. `None`: never.
+    pub fn with_journal(mut self, after: Option<u32>, space: u64) -> Self {
+        self.journaling = Journaling { after, space };
         self
     }
 

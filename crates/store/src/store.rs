@@ -261,8 +261,7 @@ impl Store {
 
     /// Reads a session's state, with what this store has accepted for it.
     pub(crate) async fn fold(&self, id: &SessionId) -> Result<Fold> {
-        // What cannot be written now must not keep anybody from reading; `health` tells of it.
-        let _ = self.inner.writer.settle(&LogKey::new(id.clone(), LogName::Messages)).await;
+        self.catch_up(id).await;
         Fold::load(&*self.inner.backend, id).await
     }
 
@@ -271,8 +270,14 @@ impl Store {
         session: &SessionId,
         id: &EntryId,
     ) -> Result<(crate::fold::Leaf, chain::Record)> {
-        let fold = self.fold(session).await?;
-        chain::find(&self.inner.backend, session, &fold, id).await
+        self.catch_up(session).await;
+        chain::find(&self.inner.backend, session, id).await
+    }
+
+    /// Waits until what was accepted for a conversation can be read.
+    async fn catch_up(&self, session: &SessionId) {
+        // What cannot be written now must not keep anybody from reading; `health` tells of it.
+        let _ = self.inner.writer.settle(&LogKey::new(session.clone(), LogName::Messages)).await;
     }
 
     /// Waits until everything accepted so far is durable, or says what is in the way.

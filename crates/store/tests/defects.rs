@@ -15,6 +15,10 @@ const CAUGHT: &[(&str, &str)] = &[
         "SyncAgainAfterAFailure",
         "promises::failing_disk::d8_a_failed_sync_condemns_the_file_and_the_records_go_to_the_next_segment",
     ),
+    (
+        "ForgetAFailedSync",
+        "fire::failed_syncs::whoever_comes_after_a_failed_sync_does_not_trust_the_file_though_its_writer_is_gone",
+    ),
     ("SkipTheTailCheck", "torn::a_torn_tail_at_every_byte_loses_only_the_record_it_is_in"),
     (
         "CutTheTornTail",

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use rethread_store::backend::Durability;
+use rethread_store::backend::{Append, Backend, Durability, From, LogKey, LogName};
 use rethread_store::{FileBackend, Line, Options, Store};
 
 use crate::kit::{Home, chain_of, message, run};
@@ -105,6 +105,29 @@ fn d11_a_hole_in_an_earlier_write_is_a_gap_and_both_sides_stay_readable() {
     assert_eq!(history.gaps.len(), 1);
     let all = written.chain(written.records.len());
     assert_eq!(chain_of(&session), all.replace(&format!("{} ", lost.stamp().id), ""));
+}
+
+/// The end of a short log was read without knowing its first position once, and the writer took for promised what the
+/// readers did not.
+#[test]
+fn d3_behind_a_lost_beginning_nothing_counts_for_readers_and_writers_alike() {
+    let (home, left) = (Home::new(), Home::new());
+    let options = Options { durability: Durability::Written, ..Options::default() };
+    let store = Store::new(FileBackend::new(home.root()), options);
+    let session = crate::kit::conversation(&store, "s", 8);
+    let mut bytes = std::fs::read(home.log(session.id())).unwrap();
+    let end = bytes.iter().position(|byte| *byte == b'\n').unwrap();
+    let first = Line::parse(Bytes::copy_from_slice(&bytes[..end])).unwrap();
+    bytes[..end].fill(0);
+    let log = left.log(session.id());
+    std::fs::create_dir_all(log.parent().unwrap()).unwrap();
+    std::fs::write(&log, bytes).unwrap();
+    let (files, key) = (FileBackend::new(left.root()), LogKey::new(session.id().clone(), LogName::Messages));
+    assert_eq!(run(files.read(&key, From::Position(0), usize::MAX)).unwrap().next, 0);
+    assert_eq!(run(files.read(&key, From::Last, 1)).unwrap().next, 0);
+    let again = run(files.append(&key, 0, std::slice::from_ref(&first), Durability::Synced)).unwrap();
+    assert!(matches!(again, Append::Done { .. }), "{again:?}");
+    assert_eq!(run(files.read(&key, From::Position(0), usize::MAX)).unwrap().lines, [first]);
 }
 
 #[test]

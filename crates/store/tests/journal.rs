@@ -17,7 +17,7 @@ fn open(root: &Path) -> Store {
 
 /// A disk that does not know which run of the machine this is, so that nobody trusts the log.
 fn open_on(disk: &FaultyDisk, root: &Path) -> Store {
-    let files = FileBackend::on(Arc::new(disk.clone()), root).with_journal(1, 16 << 10);
+    let files = FileBackend::on(Arc::new(disk.clone()), root).with_journal(Some(1), 16 << 10);
     Store::new(files, Options::default())
 }
 

@@ -12,7 +12,7 @@ use rethread_store::backend::{
     Put, Space, Target,
 };
 use rethread_store::{
-    BlobId, Entry, Error, Line, MemoryBackend, NewSession, Options, Result, Session, Store,
+    BlobId, Entry, EntryId, Error, Line, MemoryBackend, NewSession, Options, Result, Session, Store,
 };
 
 use crate::kit::{Home, chain_of, conversation, entry_id, message, run, session_id};
@@ -113,6 +113,21 @@ fn a_log_is_read_for_its_ids_once() {
     assert!(read <= 200, "{read} lines were read for 50 appends to a log of 250");
 }
 
+/// An import of many branches read the whole log for each of them once.
+#[test]
+fn to_go_on_from_an_older_entry_reads_that_entry_and_not_the_log() {
+    let backend = Arc::new(Counting::default());
+    let store = Store::on(backend.clone(), Options::default());
+    let session = conversation(&store, "s", 500);
+    let before = backend.read.load(Ordering::SeqCst);
+    for number in 0..20 {
+        let branch = run(session.at(&entry_id(&format!("u{}", 20 * number + 1)))).unwrap();
+        run(async { branch.append(message(600 + number)).await?.await }).unwrap();
+    }
+    let read = backend.read.load(Ordering::SeqCst) - before;
+    assert!(read < 100, "{read} lines were read for 20 branches of a log of 500");
+}
+
 /// Counts the lines that are read.
 #[derive(Debug, Default)]
 struct Counting {
@@ -148,6 +163,10 @@ impl Backend for Counting {
         let chunk = self.inner.read(log, from, max_bytes).await?;
         self.read.fetch_add(chunk.lines.len(), Ordering::SeqCst);
         Ok(chunk)
+    }
+
+    async fn find(&self, log: &LogKey, id: &EntryId) -> Result<Option<Position>> {
+        self.inner.find(log, id).await
     }
 
     async fn put_blob(&self, blob: &BlobId, content: &mut (dyn Read + Send)) -> Result<()> {

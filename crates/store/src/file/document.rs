@@ -88,8 +88,8 @@ pub(crate) fn locked<T>(
     work: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
     make_folder(&**disk, root)?;
-    let mut lock = LockFile::open(disk, root)?;
-    lock.acquire(&"the store", owner, Duration::from_secs(5))?;
+    let mut lock = LockFile::open(disk, root, owner)?;
+    lock.acquire(&"the store", Duration::from_secs(5))?;
     let done = work();
     lock.release();
     done

@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use super::disk::{Disk, look};
 use super::journal::{self, Journal, Journaling};
-use super::lock::{LockFile, Mark};
+use super::lock::LockFile;
 use super::log::LogFile;
 use super::quarantine::{Quarantine, make_folder};
 use super::{rewrite, segment};
-use crate::backend::{Append, Damage, Durability, Known, LogKey, LogName, Position, Rewrite};
-use crate::defect::Defect;
+use crate::backend::{Append, Damage, Durability, Known, LogKey, Position, Rewrite};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::stamp::Line;
@@ -87,7 +86,7 @@ impl Folder {
             if log.next() != at {
                 return Ok(Append::Moved { next: log.next() });
             }
-            let count = log.append(lines, durability, lock, &folder.owner)?;
+            let count = log.append(lines, durability, lock)?;
             Ok(match count == lines.len() {
                 true => Append::Done { durability, found },
                 false => Append::Part { count, durability, found },
@@ -122,9 +121,11 @@ impl Folder {
     pub(crate) fn rewrite(&self, key: &LogKey, known: &Known, patience: Duration) -> Result<Rewrite> {
         let done = self.locked(patience, |lock, logs, folder| {
             logs[key.name as usize] = None;
-            folder.take_mark(key.name, lock)?;
-            journal::absorb(&*folder.disk, &folder.path, key.name)?;
-            rewrite::rewrite(&*folder.disk, &folder.path, &folder.quarantine, key.name, known)
+            // Whoever finds a mark that is not theirs has no journal any more.
+            lock.take_over(key.name)?;
+            let done = rewrite::rewrite(&*folder.disk, &folder.path, &folder.quarantine, key.name, known)?;
+            journal::remove(&*folder.disk, &folder.path, key.name)?;
+            Ok(done)
         })?;
         done.ok_or_else(|| Error::Gone(self.session.clone()))
     }
@@ -140,13 +141,13 @@ impl Folder {
             return;
         };
         // Who finds them afterwards makes sure of what is durable already: no more than a waste of time.
-        if lock.acquire(&"a session", &self.owner, Duration::ZERO).is_err() {
+        if lock.acquire(&"a session", Duration::ZERO).is_err() {
             return;
         }
         // What is at the path now may be another session's.
         let is_there = lock.is_current();
         for log in logs.iter_mut().flatten() {
-            let is_ours = is_there && lock.mark(log.name()).is_some_and(|mark| mark.owner == self.owner);
+            let is_ours = is_there && lock.is_ours(log.name());
             if is_ours && log.is_safe() && log.settle(lock).is_ok() {
                 log.close_journal();
             }
@@ -167,41 +168,34 @@ impl Folder {
         begin: Begin,
     ) -> Result<Option<&'a mut LogFile>> {
         let slot = &mut logs[key.name as usize];
+        let is_anothers = lock.is_anothers(key.name);
+        // Others may have lines in their journal that the log lacks; those are looked for when it is opened.
         if let Some(log) = slot
-            && !log.refresh(lock, &self.owner, found, &self.quarantine)?
+            && (is_anothers && journal::exists(&*self.disk, &self.path, key.name)?
+                || !log.refresh(lock, found, &self.quarantine)?)
         {
             *slot = None;
         }
-        let opened = slot.is_none();
+        if let Some(log) = slot {
+            if is_anothers {
+                log.recover(lock)?;
+            }
+            return Ok(Some(log));
+        }
         let first = segment::path(&self.path, key.name, 0);
-        if opened && begin == Begin::Never && look(&*self.disk, &first)?.is_none() {
+        if begin == Begin::Never && look(&*self.disk, &first)?.is_none() {
             return Ok(None);
         }
-        let log = match slot {
-            Some(log) => log,
-            None => {
-                self.take_mark(key.name, lock)?;
-                let journal = Journal::new(&self.disk, &self.path, key.name, self.journaling);
-                slot.insert(LogFile::open(&self.disk, &self.path, journal, found, &self.quarantine)?)
-            }
-        };
+        // Before their journal is removed: whoever finds a mark that is not theirs has none any more.
+        lock.take_over(key.name)?;
+        let journal = Journal::new(&self.disk, &self.path, key.name, self.journaling);
+        let mut log = LogFile::open(&self.disk, &self.path, journal, found, &self.quarantine)?;
+        let recovered = log.recover(lock);
         // A mark of our own means nothing to do only as long as we remember what it stands for.
-        if let Some(mark) = lock.mark(key.name).filter(|mark| opened || mark.owner != self.owner).cloned() {
-            if !Defect::TrustADeadWriter.is_on() {
-                log.redo(&mark)?;
-            }
-            lock.set_mark(key.name, None)?;
+        if recovered.is_ok() || log.is_condemned() {
+            *slot = Some(log);
         }
-        Ok(Some(log))
-    }
-
-    /// Makes somebody else's mark our own, for their journal is about to be removed: whoever finds a mark that is not
-    /// theirs has no journal any more.
-    fn take_mark(&self, log: LogName, lock: &mut LockFile) -> Result<()> {
-        match lock.mark(log).cloned() {
-            Some(mark) => lock.set_mark(log, Some(Mark { owner: self.owner.clone(), ..mark })),
-            None => Ok(()),
-        }
+        recovered.map(|()| slot.as_mut())
     }
 
     /// Runs something under the lock; `None` if there is no such folder.
@@ -217,9 +211,9 @@ impl Folder {
             let lock = match slot {
                 Some(lock) => lock,
                 None if self.is_missing() => return Ok(None),
-                None => slot.insert(LockFile::open(&self.disk, &self.path)?),
+                None => slot.insert(LockFile::open(&self.disk, &self.path, &self.owner)?),
             };
-            lock.acquire(&format_args!("session {}", self.session), &self.owner, patience)?;
+            lock.acquire(&format_args!("session {}", self.session), patience)?;
             // Whoever deletes or replaces the lock file makes two holders; only the file at the path counts.
             if lock.is_current() {
                 let done = work(lock, logs, self);

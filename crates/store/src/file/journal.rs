@@ -45,10 +45,7 @@ pub(crate) struct Journaling {
 
 impl Default for Journaling {
     fn default() -> Self {
-        // Where a sync of the log fails on a full disk, and the writer ends before there is room again, the next one does
-        // not know that the log must not be trusted; ext4 then keeps the lines that it writes in place from the disk.
-        // Until a mark says so, journals are for those who ask for them.
-        Self { after: None, space: 256 << 10 }
+        Self { after: Some(8), space: 256 << 10 }
     }
 }
 
@@ -65,6 +62,8 @@ pub(crate) struct Journal {
     file: Option<Box<dyn DiskFile>>,
     space: u64,
     reach: Option<Reach>,
+    /// Somebody else left one behind.
+    is_left: bool,
 }
 
 /// Up to where the log's lines are in it.
@@ -113,7 +112,26 @@ impl Journal {
             file: None,
             space: 0,
             reach: None,
+            is_left: false,
         }
+    }
+
+    /// Writes into the log what only the journal of somebody else may have. Returns from which byte on the log is not known
+    /// to be durable because of that; the journal stays until it is. The session's lock must be held.
+    pub(crate) fn put_back(&mut self) -> Result<Option<u64>> {
+        self.is_left = exists(&*self.disk, &self.folder, self.log)?;
+        let segments = match self.is_left {
+            true => segment::open_chain(&*self.disk, &self.folder, self.log)?,
+            false => Vec::new(),
+        };
+        let Some(newest) = segments.last() else { return Ok(None) };
+        let Some(found) = Found::of(newest, &*self.disk, &self.path)? else { return Ok(None) };
+        let path = segment::path(&self.folder, self.log, newest.number);
+        let bytes = found.bytes.slice(..found.end_of_lines(0, found.header.first));
+        // Also where the log says the same: what reads right now may still not be on the disk.
+        let file = self.disk.open(&path, Open::Existing).map_err(Error::io("open", &path))?;
+        write_all_at(&*file, &bytes, found.header.from).map_err(Error::io("write", &path))?;
+        Ok(Some(found.header.from))
     }
 
     /// Returns which log's it is.
@@ -206,7 +224,8 @@ impl Journal {
 
     /// Removes the file, now that all of the log is durable.
     pub(crate) fn close(&mut self) {
-        if self.file.take().is_some() {
+        let is_left = std::mem::take(&mut self.is_left);
+        if self.file.take().is_some() || is_left {
             // Left behind, it is in the way of nothing.
             let _ = self.disk.remove_file(&self.path);
             (self.reach, self.patience) = (None, self.settings.after);
@@ -214,24 +233,18 @@ impl Journal {
     }
 }
 
-/// Puts into the log what only the journal may have, and removes it. The session's lock must be held.
-pub(crate) fn absorb(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<()> {
+/// Returns whether a log has one.
+pub(crate) fn exists(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<bool> {
+    Ok(look(disk, &path(folder, log))?.is_some())
+}
+
+/// Removes the one of a log that is durable without it. The session's lock must be held.
+pub(crate) fn remove(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<()> {
     let path = path(folder, log);
-    if look(disk, &path)?.is_none() {
-        return Ok(());
+    match disk.remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path)(error)),
+        _ => Ok(()),
     }
-    let segments = segment::open_chain(disk, folder, log)?;
-    if let Some(newest) = segments.last()
-        && let Some(found) = Found::of(newest, disk, &path)?
-    {
-        let path = segment::path(folder, log, newest.number);
-        let bytes = found.bytes.slice(..found.end_of_lines(0, found.header.first));
-        // Also where the log says the same: what reads right now may still not be on the disk.
-        let file = disk.open(&path, Open::Existing).map_err(Error::io("open", &path))?;
-        write_all_at(&*file, &bytes, found.header.from).map_err(Error::io("write", &path))?;
-        file.sync().map_err(Error::io("sync", &path))?;
-    }
-    disk.remove_file(&path).map_err(Error::io("remove", &path))
 }
 
 /// Lets readers see in the newest segment what a crash of the machine has kept from it.

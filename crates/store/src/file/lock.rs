@@ -20,6 +20,8 @@ const HOLDER: usize = 0;
 const HOLDER_SIZE: usize = 256;
 const MARKS: usize = HOLDER + HOLDER_SIZE;
 const MARK_SIZE: usize = 64;
+/// What the mark of a segment says whose sync failed.
+const FAILED: &str = "failed";
 const WAITING: usize = 1024;
 const WAITING_SIZE: usize = 64;
 /// A waiter announces itself at least this often.
@@ -36,6 +38,8 @@ pub(crate) struct Mark {
     pub(crate) from: u64,
     /// Which store wrote them; ours, unless another process died or is not done.
     pub(crate) owner: String,
+    /// A sync of them failed. What is written into that segment may never get to the disk, whatever a sync says.
+    pub(crate) condemned: bool,
 }
 
 /// A session's lock file, open.
@@ -45,6 +49,8 @@ pub(crate) struct LockFile {
     path: PathBuf,
     file: Box<dyn DiskFile>,
     inode: u64,
+    /// Names this store in marks.
+    owner: String,
     /// What the page says when this process holds it.
     this_process: Vec<u8>,
     marks: [Option<Mark>; 3],
@@ -57,7 +63,7 @@ pub(crate) struct LockFile {
 
 impl LockFile {
     /// Opens the lock file, making it if it is not there.
-    pub(crate) fn open(disk: &Arc<dyn Disk>, folder: &Path) -> Result<Self> {
+    pub(crate) fn open(disk: &Arc<dyn Disk>, folder: &Path, owner: &str) -> Result<Self> {
         let path = folder.join("lock");
         let file = disk.open(&path, Open::Update).map_err(Error::io("open", &path))?;
         let stat = file.stat().map_err(Error::io("look at", &path))?;
@@ -67,6 +73,7 @@ impl LockFile {
             path,
             file,
             inode: stat.inode,
+            owner: owner.to_owned(),
             this_process: slot(&Holder::this_process("write").to_string(), HOLDER_SIZE),
             marks,
             others_wait: false,
@@ -76,7 +83,7 @@ impl LockFile {
     }
 
     /// Tries to become the holder for as long as `patience`.
-    pub(crate) fn acquire(&mut self, what: &dyn Display, owner: &str, patience: Duration) -> Result<()> {
+    pub(crate) fn acquire(&mut self, what: &dyn Display, patience: Duration) -> Result<()> {
         let begun = Instant::now();
         let mut announced = None;
         while !self.file.try_lock().map_err(Error::io("lock", &self.path))? {
@@ -85,12 +92,12 @@ impl LockFile {
                 return Err(Error::Busy { what: what.to_string(), holder, waited: begun.elapsed() });
             }
             if announced.is_none_or(|at: Instant| at.elapsed().as_millis() > FRESH / 4) {
-                self.announce(owner);
+                self.announce();
                 announced = Some(Instant::now());
             }
             std::thread::sleep(Duration::from_micros(300));
         }
-        if let Err(error) = self.after_locking(owner) {
+        if let Err(error) = self.after_locking() {
             self.release();
             return Err(error);
         }
@@ -103,7 +110,7 @@ impl LockFile {
             || self.disk.extent(&self.path).is_ok_and(|found| found.inode == self.inode)
     }
 
-    fn after_locking(&mut self, owner: &str) -> Result<()> {
+    fn after_locking(&mut self) -> Result<()> {
         if !self.whole {
             let length = self.file.stat().map_err(Error::io("look at", &self.path))?.length;
             if length < PAGE as u64 {
@@ -121,7 +128,7 @@ impl LockFile {
             }
             self.seen = marks.to_vec();
         }
-        self.others_wait = is_fresh(&page[WAITING..], owner);
+        self.others_wait = is_fresh(&page[WAITING..], &self.owner);
         if page[HOLDER..HOLDER + HOLDER_SIZE] == *self.this_process {
             return Ok(());
         }
@@ -131,6 +138,16 @@ impl LockFile {
     /// Returns what is not known to be durable in a log.
     pub(crate) fn mark(&self, log: LogName) -> Option<&Mark> {
         self.marks[log as usize].as_ref()
+    }
+
+    /// Returns whether somebody else's mark stands there.
+    pub(crate) fn is_anothers(&self, log: LogName) -> bool {
+        self.mark(log).is_some_and(|mark| mark.owner != self.owner)
+    }
+
+    /// Returns whether our own mark stands there.
+    pub(crate) fn is_ours(&self, log: LogName) -> bool {
+        self.mark(log).is_some_and(|mark| mark.owner == self.owner)
     }
 
     /// Returns whether there was a mark when the lock was last held.
@@ -143,14 +160,36 @@ impl LockFile {
         self.others_wait
     }
 
-    /// Says that bytes are about to be written, or that all of them are durable.
-    pub(crate) fn set_mark(&mut self, log: LogName, mark: Option<Mark>) -> Result<()> {
+    /// Says that bytes are about to be written.
+    pub(crate) fn begin(&mut self, log: LogName, segment: u32, from: u64) -> Result<()> {
+        self.set_mark(log, Some(Mark { segment, from, owner: self.owner.clone(), condemned: false }))
+    }
+
+    /// Says that a sync of them failed, from some byte on where there is no mark yet.
+    pub(crate) fn condemn(&mut self, log: LogName, segment: u32, from: u64) -> Result<()> {
+        let (segment, from) = self.mark(log).map_or((segment, from), |mark| (mark.segment, mark.from));
+        self.set_mark(log, Some(Mark { segment, from, owner: self.owner.clone(), condemned: true }))
+    }
+
+    /// Makes somebody else's mark our own.
+    pub(crate) fn take_over(&mut self, log: LogName) -> Result<()> {
+        let mark = self.mark(log).cloned();
+        self.set_mark(log, mark.map(|mark| Mark { owner: self.owner.clone(), ..mark }))
+    }
+
+    /// Says that all of them are durable.
+    pub(crate) fn clear(&mut self, log: LogName) -> Result<()> {
+        self.set_mark(log, None)
+    }
+
+    fn set_mark(&mut self, log: LogName, mark: Option<Mark>) -> Result<()> {
         if self.marks[log as usize] == mark {
             return Ok(());
         }
-        let text = mark
-            .as_ref()
-            .map_or(String::new(), |mark| format!("{} {} {}", mark.segment, mark.from, mark.owner));
+        let text = mark.as_ref().map_or(String::new(), |mark| {
+            let failed = if mark.condemned { FAILED } else { "" };
+            format!("{} {} {} {failed}", mark.segment, mark.from, mark.owner)
+        });
         // Should this fail, nobody knows what the page says.
         self.seen.clear();
         self.write(&text, MARKS + log as usize * MARK_SIZE, MARK_SIZE)?;
@@ -170,9 +209,9 @@ impl LockFile {
         }
     }
 
-    fn announce(&self, owner: &str) {
+    fn announce(&self) {
         // Only a courtesy: without it this process waits a little longer.
-        let _ = self.write(&format!("{} {owner}", now()), WAITING, WAITING_SIZE);
+        let _ = self.write(&format!("{} {}", now(), self.owner), WAITING, WAITING_SIZE);
     }
 
     fn holder(&self) -> String {
@@ -196,7 +235,8 @@ fn slot(text: &str, size: usize) -> Vec<u8> {
 fn read_mark(slot: &[u8]) -> Option<Mark> {
     let mut fields = std::str::from_utf8(slot).ok()?.split_whitespace();
     let (segment, from) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    Some(Mark { segment, from, owner: fields.next()?.to_owned() })
+    let owner = fields.next()?.to_owned();
+    Some(Mark { segment, from, owner, condemned: fields.next() == Some(FAILED) })
 }
 
 fn is_fresh(slot: &[u8], owner: &str) -> bool {

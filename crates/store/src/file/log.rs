@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::disk::{Disk, DiskFile, Open, look_at_extent, read_range, write_all_at};
 use super::document::replace;
 use super::index::Index;
-use super::journal::{self, Batch, Journal};
+use super::journal::{Batch, Journal};
 use super::lock::{LockFile, Mark};
 use super::quarantine::{Quarantine, sync_up};
 use super::retained::{BLOCK, Retained, group_start};
@@ -51,6 +51,8 @@ pub(crate) struct LogFile {
     /// How much of it is, with what the journal has.
     safe: u64,
     journal: Journal,
+    /// From here on its lines were put back from a journal, and are not known to be durable.
+    put_back: Option<u64>,
     /// The records from the last synced block on: a failed sync can take that block down with it, so they are written
     /// again from here.
     retained: Retained,
@@ -80,12 +82,12 @@ impl LogFile {
     pub(crate) fn open(
         disk: &Arc<dyn Disk>,
         folder: &Path,
-        journal: Journal,
+        mut journal: Journal,
         found: &mut Vec<Damage>,
         quarantine: &Quarantine,
     ) -> Result<Self> {
         let name = journal.log();
-        journal::absorb(&**disk, folder, name)?;
+        let put_back = journal.put_back()?;
         let segments = segment::open_all(&**disk, folder, name)?;
         let (number, start, first) =
             segments.last().map_or((0, 0, 0), |last| (last.number, last.start, last.first));
@@ -107,6 +109,7 @@ impl LogFile {
             synced: stat.length,
             safe: stat.length,
             journal,
+            put_back,
             retained: Retained::default(),
             torn: false,
             unfinished: None,
@@ -151,7 +154,6 @@ impl LogFile {
     pub(crate) fn refresh(
         &mut self,
         lock: &LockFile,
-        owner: &str,
         found: &mut Vec<Damage>,
         quarantine: &Quarantine,
     ) -> Result<bool> {
@@ -179,7 +181,7 @@ impl LogFile {
         self.retained.push_found(added.into());
         self.length = stat.length;
         // Others sync what they write, but not what is ours.
-        if lock.mark(self.name).is_none_or(|mark| mark.owner != owner) {
+        if !lock.is_ours(self.name) {
             (self.synced, self.safe) = (stat.length, stat.length);
             self.retained.trim(self.synced);
         }
@@ -213,18 +215,34 @@ impl LogFile {
         Ok(())
     }
 
-    /// Writes again, in place, what a writer that died had not made sure of, and syncs it.
-    pub(crate) fn redo(&mut self, mark: &Mark) -> Result<()> {
-        let from = if mark.segment == self.segment { mark.from.min(self.length) } else { 0 };
+    /// Makes durable what somebody else, or an earlier life of this store, had not made sure of.
+    pub(crate) fn recover(&mut self, lock: &mut LockFile) -> Result<()> {
+        let mark = lock.mark(self.name);
+        let is_condemned = mark.is_some_and(|mark| mark.condemned) && !Defect::ForgetAFailedSync.is_on();
+        let marked = mark.map(|mark| if mark.segment == self.segment { mark.from } else { 0 });
+        let from = marked.into_iter().chain(self.put_back.take()).min();
+        if let Some(from) = from.filter(|_| !Defect::TrustADeadWriter.is_on()) {
+            self.redo(from.min(self.length), is_condemned, lock)?;
+        }
+        lock.clear(self.name)?;
+        self.close_journal();
+        Ok(())
+    }
+
+    /// Writes everything from a byte on again, and syncs it: in place, or to the next segment if this one is condemned.
+    fn redo(&mut self, from: u64, is_condemned: bool, lock: &mut LockFile) -> Result<()> {
         let block = from - from % BLOCK;
-        let bytes = read_range(&*self.file, block, self.length).map_err(self.at("read"))?;
         self.retain_from_disk(block, self.length)?;
-        // The same bytes in the same place: readers see no difference, but the pages are dirty again,
-        // so a sync that succeeds now has really written them.
-        let file = self.disk.open(&self.path, Open::Existing).map_err(self.at("open"))?;
-        write_all_at(&*file, &bytes, block).map_err(self.at("write"))?;
         self.names = Names::New;
-        self.sync()
+        self.condemned = is_condemned;
+        if !is_condemned {
+            // The same bytes in the same place: readers see no difference, but the pages are dirty again,
+            // so a sync that succeeds now has really written them.
+            let bytes = read_range(&*self.file, block, self.length).map_err(self.at("read"))?;
+            let file = self.disk.open(&self.path, Open::Existing).map_err(self.at("open"))?;
+            write_all_at(&*file, &bytes, block).map_err(self.at("write"))?;
+        }
+        self.sync(lock)
     }
 
     /// Appends lines at the next position. Returns how many there was room for.
@@ -233,9 +251,8 @@ impl LogFile {
         lines: &[Line],
         durability: Durability,
         lock: &mut LockFile,
-        owner: &str,
     ) -> Result<usize> {
-        if lock.mark(self.name).is_none_or(|mark| mark.owner != owner) {
+        if !lock.is_ours(self.name) {
             self.journal.forget();
         }
         if self.unfinished.is_some() {
@@ -243,7 +260,7 @@ impl LogFile {
             (self.synced, self.safe) = (self.length, self.length);
         }
         if durability > Durability::Off && !Defect::ForgetTheMark.is_on() {
-            self.mark(lock, owner)?;
+            self.mark(lock)?;
         }
         let (count, size) = self.write(lines)?;
         let lines = &lines[..count];
@@ -263,8 +280,8 @@ impl LogFile {
             // The mark stays for the next one, unless somebody else is about to see it.
             Durability::Synced if lock.others_wait() => self.settle(lock)?,
             Durability::Synced if is_alone && self.keep(lines, from) => self.safe = self.length,
-            Durability::Synced => self.make_durable()?,
-            Durability::Written if self.retained.size() > MAX_RETAINED => self.make_durable()?,
+            Durability::Synced => self.make_durable(lock)?,
+            Durability::Written if self.retained.size() > MAX_RETAINED => self.make_durable(lock)?,
             Durability::Written => {}
             Durability::Off => {
                 (self.synced, self.safe) = (self.length, self.length);
@@ -287,22 +304,24 @@ impl LogFile {
 
     /// Makes everything written so far durable, and says so in the lock file.
     pub(crate) fn settle(&mut self, lock: &mut LockFile) -> Result<()> {
-        self.make_durable()?;
-        lock.set_mark(self.name, None)
+        self.make_durable(lock)?;
+        lock.clear(self.name)
     }
 
     /// Says in the lock file from where on records may not be durable.
     ///
     /// A mark that reaches back further than it must costs whoever finds it a little work, and setting one for each
     /// batch costs every batch; so it is moved on only now and then.
-    fn mark(&self, lock: &mut LockFile, owner: &str) -> Result<()> {
-        let near =
-            |mark: &Mark| mark.segment == self.segment && self.length.saturating_sub(mark.from) < MARK_REACH;
+    fn mark(&self, lock: &mut LockFile) -> Result<()> {
+        let near = |mark: &Mark| {
+            mark.segment == self.segment
+                && self.length.saturating_sub(mark.from) < MARK_REACH
+                && !mark.condemned
+        };
         if lock.mark(self.name).is_some_and(|mark| near(mark) || !self.is_durable()) {
             return Ok(());
         }
-        let (segment, from, owner) = (self.segment, self.length, owner.to_owned());
-        lock.set_mark(self.name, Some(Mark { segment, from, owner }))
+        lock.begin(self.name, self.segment, self.length)
     }
 
     /// Returns whether a crash of the machine takes nothing away.
@@ -322,8 +341,8 @@ impl LogFile {
         self.synced == self.length && !self.condemned && self.names == Names::Durable
     }
 
-    fn make_durable(&mut self) -> Result<()> {
-        if self.is_durable() { Ok(()) } else { self.sync() }
+    fn make_durable(&mut self, lock: &mut LockFile) -> Result<()> {
+        if self.is_durable() { Ok(()) } else { self.sync(lock) }
     }
 
     /// Brings the index up to the log's end.
@@ -336,10 +355,12 @@ impl LogFile {
         self.condemned
     }
 
-    fn sync(&mut self) -> Result<()> {
+    fn sync(&mut self, lock: &mut LockFile) -> Result<()> {
         if self.condemned || self.sync_file().is_err() {
-            // A second sync would report success although the first one's data is gone.
+            // A second sync would report success although the first one's data is gone. Should this process end before
+            // there is another file, the next one has to know; where not even that can be said, this one goes on.
             self.condemned = true;
+            let _ = lock.condemn(self.name, self.segment, self.retained.from());
             self.next_segment()?;
         }
         match self.names {
@@ -414,7 +435,7 @@ impl LogFile {
         let number = segment::next_number(&*self.disk, &self.folder, self.name)?;
         let path = segment::path(&self.folder, self.name, number);
         if let Some(end) = self.unfinished {
-            self.retain_from_disk(end, end)?;
+            self.retain_from_disk(end.min(self.retained.from()), end)?;
         }
         let records = self.retained.lines();
         let first = records.first().map_or(self.next, |line| line.stamp().position);

@@ -538,7 +538,9 @@ pub(crate) fn last(segment: &Segment, name: &str, end: u64) -> std::io::Result<A
         if from > start {
             skip = memchr::memchr(b'\n', &buffer).map_or(buffer.len(), |newline| newline + 1);
         }
-        let mut found = Assembler::new(name.to_owned(), None, from + skip as u64);
+        // Read from its beginning, it is known which position comes first, and so whether that is lost.
+        let first = (from == start).then_some(segment.first);
+        let mut found = Assembler::new(name.to_owned(), first, from + skip as u64);
         let (buffer, lines) = open_lines(buffer, skip, None);
         for (range, opened) in lines {
             let (offset, whole) = (from + range.start as u64, range.end < buffer.len());

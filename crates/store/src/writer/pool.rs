@@ -48,12 +48,12 @@ impl Shared {
     }
 
     pub(super) fn run(&self) {
-        let mut back = None;
+        let (mut back, mut is_awake) = (None, false);
         loop {
             let mut state = self.state();
             let (log, job) = loop {
                 if let Some(awaited) = back.take()
-                    && !state.awake
+                    && (std::mem::take(&mut is_awake) || !std::mem::replace(&mut state.awake, true))
                 {
                     // Whoever just got an answer may be back before a sleeper could be woken.
                     state = self.stay_awake(state, awaited);
@@ -84,6 +84,8 @@ impl Shared {
                 let together = self.durability == Durability::Synced;
                 let others = if together { answers.answers.len() } else { 1 };
                 back = Some(self.accepted.load(Ordering::Acquire) + others);
+                // Before they are told: the first of them would wake another thread, which would write it alone.
+                is_awake = together && !std::mem::replace(&mut self.state().awake, true);
                 self.answer(answers);
             }
         }
@@ -143,12 +145,12 @@ impl Shared {
         }
     }
 
-    /// Waits a moment without sleeping until so many operations were accepted.
+    /// Waits a moment without sleeping until so many operations were accepted. Nobody else does at the time.
     fn stay_awake<'a>(&'a self, mut state: MutexGuard<'a, State>, awaited: usize) -> MutexGuard<'a, State> {
         if state.ready.len() > 1 || (self.durability != Durability::Synced && !state.ready.is_empty()) {
+            state.awake = false;
             return state;
         }
-        state.awake = true;
         drop(state);
         let (mut begun, mut seen) = (Instant::now(), self.accepted.load(Ordering::Acquire));
         while seen < awaited && begun.elapsed() < AWAKE {

@@ -192,8 +192,8 @@ fn store_with(disk: &SimulatedDisk, durability: Durability, key: Option<&MasterK
     let options = Options { close_within: Duration::from_secs(20), durability, ..Options::default() };
     let files = FileBackend::on(Arc::new(disk.clone()), "/store");
     let files = match disk.journals() {
-        Journals::Never => files,
-        Journals::Early => files.with_journal(1, 24 << 10),
+        Journals::Never => files.with_journal(None, 0),
+        Journals::Early => files.with_journal(Some(1), 24 << 10),
     };
     match key {
         Some(key) => Store::new(EncryptedBackend::new(files, key), options),

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+pub(crate) use self::content::FailingSync;
 use self::fault::{Armed, Fate};
 pub(crate) use self::fault::{Call, Failure, Fault, Span};
 pub(crate) use self::machine::Journals;
@@ -54,8 +55,7 @@ struct State {
     gated: bool,
     /// How many appends wait at the gate.
     waiting: usize,
-    /// Failing syncs take down what their blocks held before.
-    ruins: bool,
+    failing: FailingSync,
     rng: Rng,
 }
 
@@ -80,7 +80,7 @@ impl SimulatedDisk {
             watcher: None,
             gated: false,
             waiting: 0,
-            ruins: false,
+            failing: FailingSync::Loses,
             rng: Rng::with_seed(7),
         };
         Self { world: Arc::new(World { state: Mutex::new(state), opened_gate: Condvar::new() }), process: 0 }
@@ -137,9 +137,9 @@ impl SimulatedDisk {
         self.state().rng = Rng::with_seed(seed);
     }
 
-    /// From now on failing syncs take down what their blocks held before.
-    pub(crate) fn ruin(&self) {
-        self.state().ruins = true;
+    /// Says what failing syncs do from now on.
+    pub(crate) fn let_failing_syncs(&self, failing: FailingSync) {
+        self.state().failing = failing;
     }
 
     /// Tells somebody of every changing call, until it is told to end.

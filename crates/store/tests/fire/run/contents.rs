@@ -24,6 +24,17 @@ impl Run {
         self.promised(id);
     }
 
+    /// Appends to a disk that is told to fail until the store says so, and does not wait for it to be well again.
+    pub(crate) fn append_in_vain(&mut self, id: &str, size: usize) {
+        let session = self.session(id);
+        let (what, entry) = self.entry(size);
+        self.account(id, |account| account.accept(vec![what], |_| {}));
+        let _ticket = run(session.append(entry)).expect("the queue takes it");
+        while self.store.health().is_ok() {
+            std::thread::yield_now();
+        }
+    }
+
     /// Appends after an earlier entry, counted from the session's own first.
     pub(crate) fn branch(&mut self, id: &str, at: usize) {
         let parent = self.own_entry(id, at);

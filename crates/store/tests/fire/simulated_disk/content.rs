@@ -8,6 +8,8 @@
 //! that the file had since, or lies in between while it grew, whatever became of the blocks: a block within the length
 //! that never got to the disk reads as NULs.
 
+use std::collections::BTreeSet;
+
 use fastrand::Rng;
 
 /// What the kernel writes at once.
@@ -16,6 +18,19 @@ pub(crate) const BLOCK: usize = 4096;
 const SECTOR: usize = 512;
 
 type Image = Vec<u8>;
+
+/// What a sync does that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailingSync {
+    /// Its blocks are lost, torn or written.
+    Loses,
+    /// It takes down what its blocks held before, too. A crash right after that loses acknowledged records whatever a
+    /// program does, so it is not among what any sync may do.
+    Ruins,
+    /// Its blocks are lost for good: what is written there later does not get to the disk either, though syncs say so.
+    /// ext4 does that where a block's space was never written and could not be.
+    Spoils,
+}
 
 /// What one write or cut changed: blocks as the cache has them since, and the length.
 #[derive(Clone, Debug)]
@@ -33,6 +48,8 @@ pub(crate) struct Content {
     durable_length: usize,
     /// What a sync would bring to the disk, oldest first. Not all that differs: a failed sync forgets what it lost.
     dirty: Vec<Change>,
+    /// Blocks that never get to the disk again.
+    spoiled: BTreeSet<usize>,
 }
 
 impl Content {
@@ -70,21 +87,23 @@ impl Content {
     /// Brings everything that is dirty to the disk.
     pub(crate) fn sync(&mut self) {
         for Change { blocks, length } in std::mem::take(&mut self.dirty) {
-            blocks.iter().for_each(|(index, image)| put(&mut self.durable, *index, image));
+            let written = blocks.iter().filter(|(index, _)| !self.spoiled.contains(index));
+            written.for_each(|(index, image)| put(&mut self.durable, *index, image));
             self.durable_length = length;
         }
     }
 
     /// A sync that fails: blocks are lost, torn or written, and all of them count as clean from now on, so the next
     /// sync says that all is well. What the cache holds is still right, which is why reading it back proves nothing.
-    ///
-    /// With `ruin` it takes down what its blocks held before, too. A crash right after that loses acknowledged records
-    /// whatever a program does, so it is not among what any sync may do.
-    pub(crate) fn fail_sync(&mut self, ruin: bool, rng: &mut Rng) {
+    pub(crate) fn fail_sync(&mut self, how: FailingSync, rng: &mut Rng) {
         for (index, images) in self.images() {
             let last = images.len() - 1;
             match rng.u8(..8) {
-                _ if ruin => put(&mut self.durable, index, &vec![0; BLOCK]),
+                _ if how == FailingSync::Ruins => put(&mut self.durable, index, &vec![0; BLOCK]),
+                // What is on the disk already is overwritten there, and stays as good as it was.
+                _ if how == FailingSync::Spoils => {
+                    self.spoiled.extend((index * BLOCK >= self.durable_length).then_some(index));
+                }
                 0 => put(&mut self.durable, index, &images[last]),
                 1 => put(&mut self.durable, index, &torn(&images[0], &images[last], rng)),
                 _ => {}
@@ -123,7 +142,7 @@ impl Content {
         }
         let durable_length = self.length_after_crash(mood, rng);
         bytes.resize(durable_length, 0);
-        Self { cached: bytes.clone(), durable: bytes, durable_length, dirty: Vec::new() }
+        Self { cached: bytes.clone(), durable: bytes, durable_length, ..Self::default() }
     }
 
     fn length_after_crash(&self, mood: u8, rng: &mut Rng) -> usize {
@@ -150,7 +169,8 @@ impl Content {
     /// Returns every dirty block with its images, oldest first, the first being the one on disk.
     fn images(&self) -> Vec<(usize, Vec<Image>)> {
         let mut found: std::collections::BTreeMap<usize, Vec<Image>> = std::collections::BTreeMap::new();
-        for (index, image) in self.dirty.iter().flat_map(|change| &change.blocks) {
+        let blocks = self.dirty.iter().flat_map(|change| &change.blocks);
+        for (index, image) in blocks.filter(|(index, _)| !self.spoiled.contains(index)) {
             found.entry(*index).or_insert_with(|| vec![block(&self.durable, *index)]).push(image.clone());
         }
         found.into_iter().collect()

@@ -40,6 +40,8 @@ pub(crate) enum Failure {
     Io,
     /// `ENOSPC`; a write gets half of it in before.
     NoSpace,
+    /// The same, but only where something new is to be made.
+    NoMoreFiles,
     /// `EROFS`.
     ReadOnly,
     /// `EMFILE`.
@@ -60,6 +62,7 @@ impl Failure {
         match self {
             Failure::Io => true,
             Failure::NoSpace => call.changes() && !matches!(call, Call::Remove | Call::Touch | Call::Cut),
+            Failure::NoMoreFiles => matches!(call, Call::Create | Call::MakeFolder),
             Failure::ReadOnly | Failure::Death => call.changes(),
             Failure::TooManyFiles => {
                 matches!(call, Call::Open | Call::Create | Call::List | Call::SyncFolder | Call::Touch)
@@ -74,7 +77,7 @@ impl Failure {
 
     pub(crate) fn code(self) -> i32 {
         match self {
-            Failure::NoSpace => 28,
+            Failure::NoSpace | Failure::NoMoreFiles => 28,
             Failure::ReadOnly => 30,
             Failure::TooManyFiles => 24,
             Failure::Denied => 13,

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rethread_store::Stat;
 
-use super::content::Content;
+use super::content::{Content, FailingSync};
 use super::names::NameChange;
 
 pub(crate) const NOT_FOUND: i32 = 2;
@@ -131,9 +131,9 @@ impl Machine {
         }
     }
 
-    pub(crate) fn fail_sync(&mut self, node: Node, ruin: bool, rng: &mut fastrand::Rng) {
+    pub(crate) fn fail_sync(&mut self, node: Node, how: FailingSync, rng: &mut fastrand::Rng) {
         if let Kind::File(content) = &mut self.inode(node).kind {
-            content.fail_sync(ruin, rng);
+            content.fail_sync(how, rng);
         }
     }
 

@@ -63,8 +63,8 @@ impl DiskFile for SimulatedFile {
         let (mut state, fate) = self.disk.begin(Call::Sync, &self.path)?;
         match fate {
             Fate::Failed(failure) => {
-                let State { machine, rng, ruins, .. } = &mut *state;
-                machine.fail_sync(self.node, *ruins, rng);
+                let State { machine, rng, failing, .. } = &mut *state;
+                machine.fail_sync(self.node, *failing, rng);
                 Err(errno(failure.code()))
             }
             _ => state.machine.sync_file(self.node),
