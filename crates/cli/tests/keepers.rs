@@ -470,14 +470,18 @@ fn keepers_that_die_at_any_moment_lose_nothing_double_nothing_and_never_drive_a_
         };
         machines.iter().all(is_quiet).then_some(())
     });
+    let mut answered = 0;
     for session in &sessions {
         let said = until("both keepers show the same", || {
             let said = machines.each_ref().map(|machine| machine.said(session));
             (said[0] == said[1]).then(|| said[0].clone())
         });
         assert_eq!(said.iter().collect::<HashSet<_>>().len(), said.len(), "{session}: {said:?}");
-        assert!(said.len() >= 2, "{session}: {said:?}");
+        // An agent that dies with its keeper may have said nothing yet, and nobody need have sent it anything since.
+        assert!(!said.is_empty(), "{session} lost its first prompt");
+        answered += usize::from(said.len() >= 2);
     }
+    assert!(answered > sessions.len() / 2, "only {answered} of {} were answered", sessions.len());
     std::thread::sleep(Duration::from_secs(4));
     is_over.store(true, Ordering::Release);
     for (watcher, machine) in watchers.into_iter().zip(&machines) {
