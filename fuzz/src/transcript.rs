@@ -9,7 +9,8 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
 
-use rethread_transcripts::{Chain, ClaudeFolder, History, ListOptions, Span, Transcript};
+use rethread_transcripts::{Chain, ClaudeFolder, Entry, History, Line, ListOptions, Span, Transcript};
+use serde::de::IgnoredAny;
 
 /// A folder like Claude Code's with one session in it.
 struct Folder {
@@ -79,6 +80,18 @@ pub(crate) fn transcript_chain(data: &[u8]) {
     let folder = Folder::new();
     folder.write(lines.as_bytes());
     check(&folder, lines.as_bytes());
+}
+
+/// Reads one line both ways: at once, as it is when somebody follows it, and with serde for each question.
+pub(crate) fn transcript_line(data: &[u8]) {
+    let span = Span { offset: 3, length: 9 };
+    let line = Line::of(data, span);
+    let is_object =
+        data.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(data).is_ok();
+    assert_eq!(line.is_some(), is_object, "an entry is an object");
+    let at_once = line.and_then(Line::said).map(|(entry, view)| format!("{entry:?} {view:?}"));
+    let asked = Entry::of(data, span).map(|entry| format!("{entry:?} {:?}", entry.view()));
+    assert_eq!(at_once, asked, "one line says one thing");
 }
 
 /// Checks what holds for every transcript.

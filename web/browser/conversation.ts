@@ -137,6 +137,25 @@ export class Conversation {
     return this;
   }
 
+  /** What Claude Code itself keeps of files before it changes them for the last prompt: their texts, or null if there were none. */
+  kept(desk: Desk, files: Record<string, string | null>): this {
+    const folder = join(desk.claude, "file-history", this.session);
+    mkdirSync(folder, { recursive: true });
+    const backups = Object.entries(files).map(([path, text]) => {
+      const name = text === null ? null : `${path}@v${this.lines.length}`;
+      if (name !== null) writeFileSync(join(folder, name), text ?? "");
+      return [path, { backupFileName: name, version: this.lines.length }];
+    });
+    const snapshot = {
+      messageId: this.last,
+      trackedFileBackups: Object.fromEntries(backups),
+      timestamp: new Date(this.at).toISOString(),
+    };
+    const line = { type: "file-history-snapshot", messageId: this.last, snapshot, isSnapshotUpdate: false };
+    this.lines.push(JSON.stringify(line));
+    return this;
+  }
+
   path(desk: Desk): string {
     return join(desk.claude, "projects", this.cwd.replace(/[^A-Za-z0-9]/g, "-"), `${this.session}.jsonl`);
   }

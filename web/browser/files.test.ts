@@ -3,6 +3,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { Conversation, id } from "./conversation.ts";
 import { Drive } from "./driving.ts";
 import { PHONE, pictured, show, type Tab, tab, violations } from "./kit.ts";
 
@@ -164,6 +165,41 @@ describe.runIf(drive.hasAgent)("files", () => {
     await page.getByText("Rewound 1 file").waitFor();
     await page.getByText("left as it is, as you chose").waitFor();
     expect([read("lib.rs"), read("Cargo.toml")]).toEqual(["one\n", '[package]\nserde = "1"\nwiremock = "0.6"\n']);
+  });
+
+  test("that Claude Code itself kept are labelled as its own and compared, and no way back to them is offered", async () => {
+    const { page } = one;
+    const talk = new Conversation(id(), desk.project)
+      .prompt("tidy up")
+      .kept(desk, { "tidy.txt": "old\n", "made.txt": null })
+      .says("Tidied.")
+      .prompt("once more")
+      .kept(desk, { "tidy.txt": "new\n" })
+      .says("Tidied again.");
+    writeFileSync(path("tidy.txt"), "newer\n");
+    writeFileSync(path("made.txt"), "fresh\n");
+    talk.write(desk);
+    await show(page, `session=${talk.session}`);
+    // On the thread, with what each of them holds; the key that leads back elsewhere does nothing.
+    const knot = page.getByRole("button", { name: "Checkpoint of Claude Code's own before prompt 1, 2 files" });
+    await knot.hover();
+    const pop = page.locator(".pop");
+    await pop.getByText("Claude Code's own: its /rewind goes back to it.").waitFor();
+    expect(await pop.locator("li code").allInnerTexts()).toEqual(["made.txt", "tidy.txt"]);
+    await page.keyboard.press("r");
+    await pictured(page, "kept-by-claude");
+    await pop.getByRole("button", { name: "Open diff" }).click();
+    await page.getByRole("heading", { name: "Changed by prompt 1" }).waitFor();
+    const tidied = page.locator(".plan .file", { hasText: "tidy.txt" });
+    await tidied.getByText("kept by Claude Code itself").waitFor();
+    expect(await tidied.locator(".diff .d > span, .diff .a > span").allInnerTexts()).toEqual(["old", "new"]);
+    // Beside the thread.
+    await page.locator(".plan").getByRole("button", { name: "Close" }).click();
+    const points = page.locator(".points li");
+    await points.first().waitFor();
+    expect(await points.getByText("kept by Claude Code").count()).toBe(2);
+    expect(await page.getByRole("button", { name: /rewind/i }).count()).toBe(0);
+    expect([read("tidy.txt"), read("made.txt")]).toEqual(["newer\n", "fresh\n"]);
   });
 
   test("a new session begins in a directory that was found by looking, and only where that is allowed", async () => {

@@ -32,6 +32,9 @@ const SILENCE: u32 = 4;
 const BATCH: usize = 128 << 10;
 /// The largest frame that a client may send, and how many topics it may have.
 const FRAME: usize = 64 << 10;
+/// How much is read from a client at once. What clients say is short, and the whole of this buffer is cleared each time a
+/// client's task wakes up, which is at every event: 128 KiB, the default, for each of them and each client adds up.
+const READ: usize = 1 << 10;
 const TOPICS: usize = 1024;
 
 /// What a client says.
@@ -78,8 +81,10 @@ pub(crate) fn upgrade(keeper: Arc<Keeper>, scope: Scope, mut request: Request) -
     tokio::spawn(async move {
         match upgrade.await {
             Ok(upgraded) => {
-                let config =
-                    WebSocketConfig::default().max_message_size(Some(FRAME)).max_frame_size(Some(FRAME));
+                let config = WebSocketConfig::default()
+                    .read_buffer_size(READ)
+                    .max_message_size(Some(FRAME))
+                    .max_frame_size(Some(FRAME));
                 let io = TokioIo::new(upgraded);
                 let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
                 Client::new(keeper, scope, socket).run().await;

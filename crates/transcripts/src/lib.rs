@@ -32,6 +32,7 @@ mod node;
 mod object;
 mod parallel;
 mod path_text;
+mod plain_json;
 mod project;
 mod reader;
 mod recent;

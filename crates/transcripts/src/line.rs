@@ -11,6 +11,7 @@ use crate::chain::Link;
 use crate::entry::{Entry, View};
 use crate::envelope::{Body, Content, Envelope, Strict};
 use crate::node::Span;
+use crate::plain_json::PlainJson;
 use crate::text::Text;
 
 /// A line that can be read as an entry, and what it says if it is part of a conversation.
@@ -24,11 +25,8 @@ pub struct Line<'a> {
 impl<'a> Line<'a> {
     /// Reads a line; `None` if it cannot be read as an entry.
     pub fn of(raw: &'a [u8], span: Span) -> Option<Self> {
-        // Strings are read as bytes, which lets control characters pass that JSON forbids; such lines are rare.
-        let is_plain = !raw.iter().any(|byte| *byte < b' ');
-        let usual = is_plain.then(|| serde_json::from_slice::<Strict<Usual<'a>>>(raw).ok()).flatten();
-        let said = match usual {
-            Some(Strict(usual)) => usual.said(raw, span),
+        let said = match Usual::of_plain(raw).or_else(|| Usual::of(raw)) {
+            Some(usual) => usual.said(raw, span),
             None => {
                 let link = Link::of(&Envelope::of(raw)?, span);
                 link.map(|link| Entry::new(raw, link)).map(|entry| (entry, entry.view()))
@@ -54,7 +52,7 @@ impl<'a> Line<'a> {
 }
 
 /// An entry as nearly all are: what places it in a conversation, and what it says.
-#[derive(Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Usual<'a> {
     #[serde(borrow, rename = "type")]
@@ -83,7 +81,7 @@ struct Usual<'a> {
     team_name: Option<Text<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct UsualBody<'a> {
     #[serde(borrow)]
     id: Option<Text<'a>>,
@@ -94,6 +92,38 @@ struct UsualBody<'a> {
 }
 
 impl<'a> Usual<'a> {
+    fn of(raw: &'a [u8]) -> Option<Self> {
+        // Strings are read as bytes, which lets control characters pass that JSON forbids; such lines are rare.
+        let has_controls = raw.iter().any(|byte| *byte < b' ');
+        let usual = (!has_controls).then(|| serde_json::from_slice::<Strict<Self>>(raw).ok()).flatten();
+        usual.map(|Strict(usual)| usual)
+    }
+
+    /// Returns the same, sooner, if there is nothing about the line that has to be looked at twice.
+    fn of_plain(raw: &'a [u8]) -> Option<Self> {
+        let mut json = PlainJson::of(raw)?;
+        let (mut usual, mut parent) = (Self::default(), None);
+        json.object(|json, name| match name {
+            b"type" => once(&mut usual.kind, text(json)?),
+            b"subtype" => once(&mut usual.subtype, text(json)?),
+            b"uuid" => once(&mut usual.uuid, text(json)?),
+            b"parentUuid" => once(&mut parent, json.string_or_null()?),
+            b"agentId" => once(&mut usual.agent_id, text(json)?),
+            b"timestamp" => once(&mut usual.timestamp, text(json)?),
+            b"isSidechain" => once(&mut usual.is_sidechain, json.flag()?),
+            b"isMeta" => once(&mut usual.is_meta, json.flag()?),
+            b"isApiErrorMessage" => once(&mut usual.is_api_error_message, json.flag()?),
+            b"isCompactSummary" => once(&mut usual.is_compact_summary, json.flag()?),
+            b"message" => once(&mut usual.message, Strict(UsualBody::of_plain(json)?)),
+            b"content" => once(&mut usual.content, json.raw()?),
+            b"attachment" => once(&mut usual.attachment, json.raw()?),
+            b"teamName" => once(&mut usual.team_name, text(json)?),
+            _ => json.skip(),
+        })?;
+        usual.parent_uuid = parent.flatten().map(|parent| Text(parent.into()));
+        json.is_over().then_some(usual)
+    }
+
     fn said(self, raw: &'a [u8], span: Span) -> Option<(Entry<'a>, View<'a>)> {
         // What an attachment says is seldom, and somewhere else.
         if self.attachment.is_some() {
@@ -137,6 +167,28 @@ impl<'a> Usual<'a> {
     }
 }
 
+impl<'a> UsualBody<'a> {
+    fn of_plain(json: &mut PlainJson<'a>) -> Option<Self> {
+        let mut body = Self::default();
+        json.object(|json, name| match name {
+            b"id" => once(&mut body.id, text(json)?),
+            b"model" => once(&mut body.model, text(json)?),
+            b"content" => once(&mut body.content, json.raw()?),
+            _ => json.skip(),
+        })?;
+        Some(body)
+    }
+}
+
+fn text<'a>(json: &mut PlainJson<'a>) -> Option<Text<'a>> {
+    json.string().map(|text| Text(text.into()))
+}
+
+/// Fills in a member; `None` if it was there before: which one counts is not decided here.
+fn once<T>(member: &mut Option<T>, value: T) -> Option<()> {
+    member.replace(value).is_none().then_some(())
+}
+
 /// The type of a block that brings the result of a tool. Made ready once: that takes longer than looking for it.
 static RESULT: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("tool_result"));
 
@@ -152,6 +204,8 @@ fn content_of(content: &RawValue) -> Content {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// Reading once must find what reading for each question finds.
@@ -192,6 +246,100 @@ mod tests {
             assert_eq!(read.is_some(), Envelope::of(raw).is_some(), "{line}");
             let said = read.and_then(Line::said).map(|(entry, view)| format!("{entry:?} {view:?}"));
             assert_eq!(said, known, "{line}");
+        }
+    }
+
+    /// Lines as Claude Code writes them, shortened.
+    const REAL: [&str; 6] = [
+        r#"{"parentUuid":null,"isSidechain":false,"promptId":"p1","type":"user","message":{"role":"user","content":"add \"a\" cache\n"},"isMeta":true,"uuid":"u1","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/p\u00e9","version":"2.1.0"}"#,
+        r#"{"parentUuid":"u1","isSidechain":false,"message":{"model":"claude-x","id":"msg_1","type":"message","role":"assistant","content":[{"type":"text","text":"é 🧵 \ud83d"}],"stop_reason":null,"usage":{"input_tokens":4,"cost":0.25,"tiers":[-1,{"a":[]}]}},"requestId":"r","type":"assistant","uuid":"u2","timestamp":"t"}"#,
+        r#"{"parentUuid":"u2","isSidechain":true,"agentId":"a1","teamName":"blue","type":"user","message":{"role":"user","content":[{"tool_use_id":"t1","type":"tool_result","content":"1\t\\x"}]},"uuid":"u3","toolUseResult":{"stdout":"\u001b[0m","interrupted":false}}"#,
+        r#"{"parentUuid":"u3","attachment":{"type":"queued_command","prompt":"go on","source_uuid":"s1"},"type":"attachment","uuid":"u4"}"#,
+        r#"{"parentUuid":"u4","type":"system","subtype":"compact_boundary","content":"Compacted","isCompactSummary":false,"isApiErrorMessage":true,"level":"info","uuid":"u5"}"#,
+        r#"{"type":"file-history-snapshot","messageId":"u1","snapshot":{"trackedFileBackups":{"a.rs":{"version":1}}},"isSnapshotUpdate":false}"#,
+    ];
+
+    /// Checks that a line which is read by hand is what serde reads; returns whether it was.
+    fn is_plain(raw: &[u8]) -> bool {
+        let Some(plain) = Usual::of_plain(raw) else { return false };
+        let known = Usual::of(raw).map(|usual| format!("{usual:?}"));
+        assert_eq!(Some(format!("{plain:?}")), known, "{}", raw.escape_ascii());
+        true
+    }
+
+    #[test]
+    fn what_claude_code_writes_is_read_by_hand() {
+        assert!(REAL.iter().all(|line| is_plain(line.as_bytes())));
+    }
+
+    #[test]
+    fn a_line_cut_anywhere_is_what_serde_says_it_is() {
+        for line in REAL {
+            (0..line.len()).for_each(|end| assert!(!is_plain(&line.as_bytes()[..end])));
+            (1..line.len()).for_each(|begin| assert!(!is_plain(&line.as_bytes()[begin..])));
+        }
+    }
+
+    #[test]
+    fn a_line_with_any_byte_changed_is_what_serde_says_it_is() {
+        let nasty = b"\"\\{}[]:,- \n\t\0\x1f\x7f\x80\xc3\xed\xff0189.eE+unltfaA/";
+        for line in REAL {
+            for at in 0..line.len() {
+                for &byte in nasty {
+                    let mut changed = line.as_bytes().to_vec();
+                    changed[at] = byte;
+                    is_plain(&changed);
+                    changed.insert(at, line.as_bytes()[at]);
+                    is_plain(&changed);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_member_that_matters_and_is_unusual_is_left_to_serde() {
+        for member in ["type", "subtype", "uuid", "agentId", "timestamp", "parentUuid", "teamName"] {
+            assert!(is_plain(format!(r#"{{"{member}":"x"}}"#).as_bytes()));
+            for odd in [r#""\u0061""#, "7", "true", "{}", "[]"] {
+                assert!(!is_plain(format!(r#"{{"{member}":{odd}}}"#).as_bytes()), "{member}: {odd}");
+            }
+            for [first, second] in [["null", "null"], ["null", r#""x""#], [r#""x""#, "null"], [r#""x""#; 2]] {
+                let line = format!(r#"{{"{member}":{first},"a":1,"{member}":{second}}}"#);
+                assert!(!is_plain(line.as_bytes()), "{line}");
+            }
+        }
+    }
+
+    /// A value as members that matter have it, or any other.
+    fn any_value() -> impl Strategy<Value = String> {
+        let leaf = prop_oneof![
+            4 => "[a-z]{0,9}".prop_map(|text| format!("\"{text}\"")),
+            1 => any::<String>().prop_map(|text| serde_json::Value::from(text).to_string()),
+            1 => r#""(\\u[0-9a-fA-F]{3,4}|\\[bn"x]|é)*""#,
+            2 => prop_oneof![Just("true"), Just("false"), Just("null"), Just("1e3"), Just("[ ]")].prop_map(String::from),
+            1 => any::<i32>().prop_map(|number| number.to_string()),
+            1 => any::<f64>().prop_map(|number| serde_json::Value::from(number).to_string()),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            let array = proptest::collection::vec(inner.clone(), 0..4);
+            prop_oneof![array.prop_map(|values| format!("[{}]", values.join(","))), any_object(inner)]
+        })
+    }
+
+    fn any_object(value: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
+        let name = prop_oneof![
+            8 => prop::sample::select(vec!["type", "subtype", "uuid", "parentUuid", "timestamp", "isMeta", "isSidechain",
+                "message", "content", "attachment", "teamName", "id", "model", "role", "usage"]).prop_map(String::from),
+            1 => "[a-z]{0,3}|\\\\u00[67][0-9]",
+        ];
+        let member = (name, value).prop_map(|(name, value)| format!("\"{name}\":{value}"));
+        proptest::collection::vec(member, 0..6).prop_map(|members| format!("{{{}}}", members.join(",")))
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_what_serde_says_it_is(line in any_object(any_value())) {
+            is_plain(line.as_bytes());
         }
     }
 }

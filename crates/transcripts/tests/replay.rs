@@ -42,3 +42,8 @@ fn no_transcript_breaks_its_reader() {
 fn no_conversation_breaks_the_chain() {
     replay("transcript_chain", transcript::transcript_chain);
 }
+
+#[test]
+fn no_line_says_something_else_when_it_is_followed() {
+    replay("transcript_line", transcript::transcript_line);
+}
