@@ -9,7 +9,6 @@ mod sessions;
 use std::path::PathBuf;
 
 use clap::{Args as Arguments, Parser, Subcommand};
-use rethread_store::{EntryId, SessionId};
 
 pub(crate) use self::care::{Doctor, Du, Gc, Repair, Scan, Verify};
 pub(crate) use self::files::{Checkpoint, Checkpoints, Diff, Rewind, Root};
