@@ -487,18 +487,22 @@ fn parse_stamp(bytes: &[u8], sum: Sum) -> Result<Found, Flaw> {
     if !bytes.ends_with(b"\"}") || bytes.len() < OPENING.len() + CHECKSUM_TAIL {
         return Err(Flaw::Unstamped);
     }
-    let window = bytes.len().saturating_sub(LONGEST);
-    let found = memchr::memmem::rfind(&bytes[window..], OPENING).ok_or(Flaw::Unstamped)?;
-    let member = window + found;
+    let member = find_member(bytes).ok_or(Flaw::Unstamped)?;
     // The quote that ends the line may be the one that the opening ends with: `…"_rt":"}`.
     let text = bytes.get(member + OPENING.len()..bytes.len() - 2).ok_or(Flaw::Unstamped)?;
     let text = std::str::from_utf8(text).map_err(|_| Flaw::Unstamped)?;
-    let (mut fields, mut count) = ([""; FIELDS], 0);
-    for field in text.split(' ') {
+    let (mut fields, mut count, mut rest) = ([""; FIELDS], 0, text);
+    loop {
+        // They are so short that looking at each byte is quicker than a search.
+        let space = rest.bytes().position(|byte| byte == b' ');
         if let Some(slot) = fields.get_mut(count) {
-            *slot = field;
+            *slot = &rest[..space.unwrap_or(rest.len())];
         }
         count += 1;
+        match space {
+            Some(space) => rest = &rest[space + 1..],
+            None => break,
+        }
     }
     if count != FIELDS {
         let newer = count > 1 && fields[0].parse::<u32>().is_ok_and(|version| version > 1);
@@ -519,6 +523,17 @@ fn parse_stamp(bytes: &[u8], sum: Sum) -> Result<Found, Flaw> {
     let stamp = read_fields(&fields).ok_or(Flaw::Unstamped)?;
     let body_end = if member > 0 && bytes[member - 1] == b',' { member - 1 } else { member };
     Ok(Found { stamp, body_end, text: member + OPENING.len()..bytes.len() - CHECKSUM_TAIL })
+}
+
+/// Returns where the stamp's member begins. No stamp has a quote in it, so the last one before its end is nearly always
+/// that of its opening; a stamp that is damaged may have one all the same.
+fn find_member(bytes: &[u8]) -> Option<usize> {
+    let window = bytes.len().saturating_sub(LONGEST);
+    let quote = memchr::memrchr(b'"', &bytes[window..bytes.len() - 2]).map(|quote| window + quote + 1);
+    match quote.filter(|end| bytes[window..*end].ends_with(OPENING)) {
+        Some(end) => Some(end - OPENING.len()),
+        None => memchr::memmem::rfind(&bytes[window..], OPENING).map(|found| window + found),
+    }
 }
 
 fn read_fields(fields: &[&str; FIELDS]) -> Option<Stamp> {

@@ -28,5 +28,6 @@ mod listing;
 mod logs;
 mod schema;
 mod sqlite_backend;
+mod wide;
 
 pub use sqlite_backend::SqliteBackend;

@@ -1,6 +1,6 @@
 //! Logs: a row for each line, in the order of their positions.
 
-use std::sync::mpsc;
+use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;
@@ -14,12 +14,12 @@ use crate::documents::nanoseconds;
 const POSITION_BITS: u32 = 36;
 
 /// A log that is there.
-struct Log {
+pub(crate) struct Log {
     id: i64,
-    next: Position,
+    pub(crate) next: Position,
 }
 
-fn find_log(transaction: &Transaction<'_>, log: &LogKey) -> Result<Option<Log>> {
+pub(crate) fn find_log(transaction: &Transaction<'_>, log: &LogKey) -> Result<Option<Log>> {
     let mut found =
         transaction.prepare_cached("SELECT id, next FROM logs WHERE session = ?1 AND name = ?2")?;
     let log = [log.session.as_str(), log.name.as_str()];
@@ -89,85 +89,50 @@ pub(crate) fn read(
         From::Last => found.next.saturating_sub(1),
     };
     let mut chunk = Chunk { next: start, ..Chunk::default() };
-    let mut select = transaction
-        .prepare_cached("SELECT key, bytes FROM lines WHERE key >= ?1 AND key < ?2 ORDER BY key")?;
-    let mut rows = select.query([key(found.id, start), key(found.id, found.next)])?;
-    let mut room = Room::default();
-    let mut next = || {
-        let Some(row) = rows.next()? else { return Ok(None) };
-        Ok(Some(Row { position: position_of(row.get(0)?), bytes: room.copy(row.get_ref(1)?.as_blob()?) }))
-    };
-    let mut left = 0;
-    for parsed in Parsed::read(max_bytes, &mut next)? {
+    let (mut left, mut size) = (0, 0);
+    let is_whole = each_line(transaction, &found, start..found.next, |parsed| {
+        size += parsed.length;
         left = parsed.add_to(&mut chunk, log);
-    }
-    // A group is never cut.
-    while left > 0 || chunk.lines.is_empty() {
-        let Some(row) = next()? else { break };
-        left = Parsed::from(row).add_to(&mut chunk, log);
-    }
-    if next()?.is_none() && start < found.next {
+        // A group is never cut.
+        size < max_bytes || left > 0 || chunk.lines.is_empty()
+    })?;
+    if is_whole && start < found.next {
         lose(&mut chunk, log, Flaw::Missing, found.next, 0);
     }
     Ok(chunk)
 }
 
-/// A line as it is stored.
-struct Row {
-    position: Position,
-    bytes: BytesMut,
+/// Hands out the lines of some positions until that is enough. Returns whether those were all.
+pub(crate) fn each_line(
+    transaction: &Transaction<'_>,
+    log: &Log,
+    positions: Range<Position>,
+    mut more: impl FnMut(Parsed) -> bool,
+) -> Result<bool> {
+    let mut select = transaction
+        .prepare_cached("SELECT key, bytes FROM lines WHERE key >= ?1 AND key < ?2 ORDER BY key")?;
+    let mut rows = select.query([key(log.id, positions.start), key(log.id, positions.end)])?;
+    let mut room = Room::default();
+    while let Some(row) = rows.next()? {
+        let (position, bytes) = (position_of(row.get(0)?), room.copy(row.get_ref(1)?.as_blob()?));
+        let is_last = position + 1 == positions.end;
+        if !more(Parsed { position, length: bytes.len(), line: Line::take(bytes) }) {
+            return Ok(is_last);
+        }
+    }
+    Ok(true)
 }
 
 /// A line, or what is wrong with it.
-struct Parsed {
+pub(crate) struct Parsed {
     position: Position,
-    length: usize,
+    pub(crate) length: usize,
     line: std::result::Result<Line, Flaw>,
 }
 
-impl std::convert::From<Row> for Parsed {
-    fn from(row: Row) -> Self {
-        let Row { position, bytes } = row;
-        Self { position, length: bytes.len(), line: Line::take(bytes) }
-    }
-}
-
 impl Parsed {
-    /// How many bytes are worth another thread.
-    const SHARE: usize = 256 << 10;
-
-    /// Reads rows up to a size. Where there are many, one thread fetches them while another looks at them.
-    fn read(max_bytes: usize, next: &mut dyn FnMut() -> Result<Option<Row>>) -> Result<Vec<Self>> {
-        std::thread::scope(|scope| {
-            let (send, receive) = mpsc::channel::<Vec<Row>>();
-            let (mut receive, mut helper) = (Some(receive), None);
-            let (mut rows, mut size, mut held) = (Vec::new(), 0, 0);
-            while size < max_bytes {
-                let Some(row) = next()? else { break };
-                (size, held) = (size + row.bytes.len(), held + row.bytes.len());
-                rows.push(row);
-                if held < Self::SHARE {
-                    continue;
-                }
-                if let Some(receive) = receive.take() {
-                    let look = move || receive.into_iter().flatten().map(Self::from).collect::<Vec<Self>>();
-                    helper = Some(scope.spawn(look));
-                }
-                // Whoever looks at them ends only when we do.
-                let _ = send.send(std::mem::take(&mut rows));
-                held = 0;
-            }
-            drop(send);
-            let rest: Vec<Self> = rows.into_iter().map(Self::from).collect();
-            let Some(helper) = helper else { return Ok(rest) };
-            let mut all = helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            all.extend(rest);
-            Ok(all)
-        })
-    }
-
     /// Adds it to what was read, and returns how many of its group are still to come.
-    fn add_to(self, chunk: &mut Chunk, log: &LogKey) -> u64 {
+    pub(crate) fn add_to(self, chunk: &mut Chunk, log: &LogKey) -> u64 {
         let Self { position, length, line } = self;
         lose(chunk, log, Flaw::Missing, position, 0);
         match line {

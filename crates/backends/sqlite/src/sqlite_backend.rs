@@ -14,7 +14,7 @@ use rethread_store::{BlobId, EntryId, Line, Result, SessionId};
 use rusqlite::Transaction;
 
 use crate::connections::Connections;
-use crate::{blobs, documents, listing, logs};
+use crate::{blobs, documents, listing, logs, wide};
 
 /// Sessions in one SQLite file.
 #[derive(Debug)]
@@ -60,6 +60,11 @@ impl Backend for SqliteBackend {
     }
 
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
+        if let From::Position(position) = from
+            && let Some(chunk) = wide::read(&self.connections, log, position, max_bytes)?
+        {
+            return Ok(chunk);
+        }
         let chunk =
             self.connections.read("read", |transaction| logs::read(transaction, log, from, max_bytes))?;
         Ok(chunk.unwrap_or_else(|| {
