@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use pollster::block_on;
 use rethread_sqlite::SqliteBackend;
-use rethread_store::backend::{Backend as _, Expect, Key, Space};
+use rethread_store::backend::{Backend as _, Chunk, Expect, From, Key, LogKey, LogName, Space};
 use rethread_store::{BlobId, Entry, Error, NewSession, Options, Store, conformance};
 use tempfile::TempDir;
 
@@ -129,6 +129,54 @@ fn a_record_that_was_damaged_is_named_and_the_others_are_read() {
     assert!(!report.is_ok(), "{report:?}");
     let told = format!("{report:?}");
     assert!(told.contains("Nul") && told.contains("Missing"), "{told}");
+}
+
+/// Returns what several reads give, each of about so many bytes. None of them ends within a group.
+fn read_in_parts(backend: &SqliteBackend, log: &LogKey, max_bytes: usize) -> Chunk {
+    let mut all = Chunk::default();
+    loop {
+        let chunk = block_on(backend.read(log, From::Position(all.next), max_bytes)).unwrap();
+        if chunk.next == all.next {
+            return all;
+        }
+        let left = chunk.lines.last().map_or(0, |line| line.stamp().left);
+        assert!(left == 0 || !chunk.damage.is_empty(), "a group was cut");
+        let size: usize = chunk.lines.iter().map(|line| line.as_bytes().len()).sum();
+        assert!(size < 2 * max_bytes, "{size} bytes where {max_bytes} were asked for");
+        all.lines.extend(chunk.lines);
+        all.damage.extend(chunk.damage);
+        all.next = chunk.next;
+    }
+}
+
+#[test]
+fn a_long_log_is_the_same_in_large_parts_and_in_small_ones_and_if_lines_are_lost() {
+    let backend = fresh();
+    let store = Store::new(SqliteBackend::new(backend.file()), Options::default());
+    let session = block_on(store.create(NewSession::default())).unwrap();
+    let log = LogKey::new(session.id().clone(), LogName::Messages);
+    let entry = |number: usize| {
+        Entry::parse(format!(r#"{{"uuid":"u{number}","text":"{}"}}"#, "x".repeat(6_000))).unwrap()
+    };
+    for group in 0..400 {
+        let entries = (0..5).map(|member| entry(group * 5 + member)).collect();
+        block_on(async { session.append_all(entries).await?.await }).unwrap();
+    }
+    // Large parts are read on several connections.
+    let compare = |what: &str| {
+        let [small, large] = [64 << 10, 5 << 20].map(|size| read_in_parts(&backend, &log, size));
+        assert_eq!((large.lines.len(), large.next), (small.lines.len(), small.next), "{what}");
+        assert!(large.lines == small.lines && large.damage == small.damage, "{what}: {:?}", large.damage);
+        large
+    };
+    assert_eq!(compare("whole").next, 2_001);
+    let file = rusqlite::Connection::open(backend.file()).unwrap();
+    for (offset, lost) in [("700", 700), ("2000", 2_000)] {
+        let sql = format!("DELETE FROM lines WHERE key = (SELECT min(key) FROM lines) + {offset}");
+        assert_eq!(file.execute(&sql, ()).unwrap(), 1);
+        let damaged = compare(offset);
+        assert!(damaged.damage.iter().any(|damage| damage.lost.contains(&lost)), "{:?}", damaged.damage);
+    }
 }
 
 #[test]
