@@ -154,7 +154,8 @@ impl Parsed {
 struct Room(BytesMut);
 
 impl Room {
-    const SIZE: usize = 256 << 10;
+    /// Larger ones are taken from the system and given back to it one by one, which costs more than what is copied.
+    const SIZE: usize = 64 << 10;
 
     fn copy(&mut self, bytes: &[u8]) -> BytesMut {
         if self.0.capacity() < bytes.len() {
