@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub(crate) mod targets;
 
 /// Targets that are replayed by the crate that they are about.
-const ELSEWHERE: [&str; 2] = ["transcript", "transcript_chain"];
+const ELSEWHERE: [&str; 3] = ["transcript", "transcript_chain", "transcript_line"];
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus")
