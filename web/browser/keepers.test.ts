@@ -2,7 +2,7 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { composer, hold, say } from "./driving.ts";
-import { closeBrowser, Desk, pictured, program, type Tab, tab } from "./kit.ts";
+import { closeBrowser, Desk, pictured, program, show, type Tab, tab } from "./kit.ts";
 import { Postgres } from "./postgres.ts";
 
 const postgres = await Postgres.start();
@@ -44,7 +44,8 @@ describe.runIf(postgres)("a session that another keeper drives", () => {
     // It comes into the list by itself, and what is asked there is asked here.
     const row = page.locator(".sess", { hasText: "Show me what you can do" }).first();
     await row.waitFor();
-    await row.click();
+    // As soon as something is asked, its row leads to that.
+    await show(page, `#session=${card.session_id}`);
     await page.getByText("This is a demo: no model is asked.").first().waitFor();
     // Only whoever drives it can be told something while it waits.
     const banner = page.locator(".elsewhere", { hasText: "Driven by the keeper on" });
