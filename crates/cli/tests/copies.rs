@@ -36,6 +36,26 @@ fn a_copy_shows_what_its_original_shows_and_goes_on_from_there() {
 }
 
 #[test]
+fn a_copy_is_taken_from_any_store_as_well() {
+    let home = Home::new();
+    home.conversation("talk", 5);
+    for (number, other) in stores_in(home.path()).iter().enumerate() {
+        assert_eq!(home.run(&["copy", "talk", "--to", other]).code, 0, "{other}");
+        let [copied, synced] =
+            ["copied", "synced"].map(|name| format!("file:{}/{name}-{number}", home.path().display()));
+        assert_eq!(home.run(&["copy", "talk", "--from", other, "--to", &copied]).code, 0, "{other}");
+        assert_eq!(home.run(&["sync", "--from", other, "--to", &synced]).code, 0, "{other}");
+        for store in [copied, synced] {
+            assert_eq!(
+                home.answer(&["--store", &store, "show", "talk", "--json"]),
+                home.answer(&["show", "talk", "--json"]),
+                "{other}"
+            );
+        }
+    }
+}
+
+#[test]
 fn sessions_that_went_apart_are_both_left_as_they_are() {
     let home = Home::new();
     let other = stores_in(home.path()).remove(0);

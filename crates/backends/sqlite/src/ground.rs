@@ -23,10 +23,14 @@ const SHARED: [i64; 10] = [
 
 /// Refuses a file system that locks and shared memory do not work on.
 pub(crate) fn check(path: &Path) -> Result<()> {
+    check_by(path, |there| rustix::fs::statfs(there).ok().map(|it| it.f_type))
+}
+
+fn check_by(path: &Path, kind_of: impl Fn(&Path) -> Option<i64>) -> Result<()> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let there = absolute.ancestors().skip(1).find(|folder| folder.is_dir());
-    let kind = there.and_then(|folder| rustix::fs::statfs(folder).ok()).map(|it| it.f_type);
-    if !kind.is_some_and(is_shared) {
+    // The file itself, if it is there: it may be a link to somewhere else.
+    let there = absolute.ancestors().find(|there| there.exists());
+    if !there.and_then(kind_of).is_some_and(is_shared) {
         return Ok(());
     }
     Err(Error::BadName {
@@ -71,5 +75,28 @@ mod tests {
     #[test]
     fn file_systems_that_machines_share_are_known_by_their_numbers() {
         assert!(is_shared(0x6969) && is_shared(0xFF53_4D42) && !is_shared(0xEF53) && !is_shared(0x5846_5342));
+    }
+
+    /// Such a file system takes another machine; here a folder is taken for one.
+    #[test]
+    fn a_file_that_is_shared_or_would_be_is_refused_and_a_link_to_one_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let (here, shared) = (folder.path().join("here"), folder.path().join("shared"));
+        [&here, &shared].map(|folder| std::fs::create_dir(folder).unwrap());
+        std::fs::write(shared.join("old.db"), b"").unwrap();
+        std::os::unix::fs::symlink(shared.join("old.db"), here.join("link.db")).unwrap();
+        let real = shared.canonicalize().unwrap();
+        let kind_of =
+            |there: &Path| Some(if there.canonicalize().ok()?.starts_with(&real) { 0x6969 } else { 0xEF53 });
+        for refused in [
+            shared.join("new.db"),
+            shared.join("deep/er/new.db"),
+            shared.join("old.db"),
+            here.join("link.db"),
+        ] {
+            let error = check_by(&refused, kind_of).unwrap_err();
+            assert!(error.to_string().contains("network file system"), "{}: {error}", refused.display());
+        }
+        check_by(&here.join("deep/new.db"), kind_of).unwrap();
     }
 }
