@@ -12,19 +12,29 @@ const KILLS_A_SESSION: u64 = 16;
 
 #[test]
 fn nothing_acknowledged_is_lost_when_the_process_is_killed_at_a_random_time() {
-    let home = Home::new();
-    let mut ledger = begin(&home);
-    for round in Effort::new("kill -9 at a random time", 500) {
+    kill_at_random_times(&Home::new(), Effort::new("kill -9 at a random time", 500));
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_in_sqlite_either_when_the_process_is_killed_at_a_random_time() {
+    let mut home = Home::new();
+    home.set([("RETHREAD_STORE", "sqlite:sessions.db")]);
+    kill_at_random_times(&home, Effort::new("kill -9 at a random time, in SQLite", 100));
+}
+
+fn kill_at_random_times(home: &Home, effort: Effort) {
+    let mut ledger = begin(home);
+    for round in effort {
         let mut rng = round.rng();
         // So large that the kernel writes for a while, and a kill cuts a line.
         let large = rng.u8(..16) == 0;
         if large || (round.number > 0 && round.number % KILLS_A_SESSION == 0) {
-            last_words(&home, &mut ledger);
-            ledger = begin(&home);
+            last_words(home, &mut ledger);
+            ledger = begin(home);
         }
         let writers = if rng.u8(..5) == 0 { rng.usize(2..=3) } else { 1 };
         let running: Vec<Appender> = (0..writers)
-            .map(|writer| start(&home, &ledger, &format!("r{}w{writer}", round.number), large, &mut rng))
+            .map(|writer| start(home, &ledger, &format!("r{}w{writer}", round.number), large, &mut rng))
             .collect();
         wait(&running, &mut rng);
         for appender in running {
@@ -32,13 +42,13 @@ fn nothing_acknowledged_is_lost_when_the_process_is_killed_at_a_random_time() {
             assert!(ended.err.lines().all(|line| line.starts_with("warning: ")), "{}", ended.err);
             ledger.add(ended.run);
         }
-        ledger.check(&home);
+        ledger.check(home);
         if large {
-            last_words(&home, &mut ledger);
-            ledger = begin(&home);
+            last_words(home, &mut ledger);
+            ledger = begin(home);
         }
     }
-    last_words(&home, &mut ledger);
+    last_words(home, &mut ledger);
 }
 
 fn begin(home: &Home) -> Ledger {
