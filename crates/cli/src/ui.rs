@@ -14,6 +14,8 @@ use crate::text::{harmless, one_line};
 const USUAL_WIDTH: usize = 100;
 /// How often progress is shown anew.
 const PROGRESS: Duration = Duration::from_millis(100);
+/// How many steps a bar has.
+const BAR: usize = 20;
 
 /// The program's voice.
 pub(crate) struct Ui {
@@ -176,18 +178,18 @@ impl Ui {
 
     /// Shows how far long work has come, where a person watches.
     pub(crate) fn progress(&mut self, what: &str, done: usize, all: usize) {
-        let (Progress::Silent(since) | Progress::Shown(since)) = self.progress;
-        if self.talks_to_person && since.elapsed() >= PROGRESS {
-            let _ = write!(io::stderr(), "\r\x1b[K{what} {done} of {all}");
-            self.progress = Progress::Shown(Instant::now());
-        }
+        self.show_progress(|| format!("{} {what} {done} of {all}", bar(done, all)));
     }
 
     /// Shows how far long work has come whose end nobody knows.
     pub(crate) fn progress_so_far(&mut self, what: &str, done: u64) {
+        self.show_progress(|| format!("{what} {done}"));
+    }
+
+    fn show_progress(&mut self, sentence: impl FnOnce() -> String) {
         let (Progress::Silent(since) | Progress::Shown(since)) = self.progress;
         if self.talks_to_person && since.elapsed() >= PROGRESS {
-            let _ = write!(io::stderr(), "\r\x1b[K{what} {done}");
+            let _ = write!(io::stderr(), "\r\x1b[K{}", sentence());
             self.progress = Progress::Shown(Instant::now());
         }
     }
@@ -233,6 +235,12 @@ impl Ui {
     }
 }
 
+/// Returns how much is done, drawn; the step that is under way does not count.
+fn bar(done: usize, all: usize) -> String {
+    let full = BAR * done.saturating_sub(1).min(all) / all.max(1);
+    format!("[{}{}]", "=".repeat(full), " ".repeat(BAR - full))
+}
+
 fn answers_to(out: impl Write + Send + 'static) -> BufWriter<Box<dyn Write + Send>> {
     BufWriter::with_capacity(1 << 16, Box::new(out))
 }
@@ -250,6 +258,20 @@ fn cannot_write(error: io::Error) -> Failure {
             let reason = error.to_string();
             let message = format!("cannot write to standard output: {}", without_number(&reason));
             Failure::Failed { message, hint: None }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_grows_with_what_is_done_and_is_always_as_long() {
+        assert_eq!(bar(1, 4), format!("[{}]", " ".repeat(BAR)));
+        assert_eq!(bar(3, 4), format!("[{}{}]", "=".repeat(BAR / 2), " ".repeat(BAR / 2)));
+        for (done, all) in [(0, 0), (0, 7), (7, 7), (8, 7), (usize::MAX, 1), (1, 0)] {
+            assert_eq!(bar(done, all).len(), BAR + 2, "{done} of {all}");
         }
     }
 }

@@ -53,7 +53,8 @@ struct Shared {
     mishaps: Mutex<Vec<Option<Mishap>>>,
     /// Of so many requests, one meets something; 0: none does.
     bad_weather: AtomicUsize,
-    ignores_conditions: AtomicBool,
+    /// Conditions that the server does not get to see.
+    ignored: Mutex<Vec<&'static str>>,
     is_kept_back: AtomicBool,
 }
 
@@ -76,7 +77,7 @@ impl S3Proxy {
             requests: Mutex::default(),
             mishaps: Mutex::default(),
             bad_weather: AtomicUsize::new(0),
-            ignores_conditions: AtomicBool::new(false),
+            ignored: Mutex::default(),
             is_kept_back: AtomicBool::new(true),
         });
         let own = shared.clone();
@@ -120,10 +121,10 @@ impl S3Proxy {
         self.shared.bad_weather.store(one_in, Ordering::SeqCst);
     }
 
-    /// Makes the server look like one that knows no conditions.
-    pub fn ignore_conditions(&self) {
+    /// Makes the server look like one that does not know these conditions: headers, in lower case.
+    pub fn ignore(&self, conditions: &[&'static str]) {
         assert_eq!(self.shared.access, Access::Open, "what is signed cannot be changed");
-        self.shared.ignores_conditions.store(true, Ordering::SeqCst);
+        *lock(&self.shared.ignored) = conditions.to_vec();
     }
 
     /// Lets through what was kept back.
@@ -224,9 +225,8 @@ impl Shared {
         if self.access == Access::Open {
             request.headers.retain(|(name, _)| name != "authorization");
         }
-        if self.ignores_conditions.load(Ordering::SeqCst) {
-            request.headers.retain(|(name, _)| name != "if-match" && name != "if-none-match");
-        }
+        let ignored = lock(&self.ignored).clone();
+        request.headers.retain(|(name, _)| !ignored.contains(&name.as_str()));
         request
     }
 }

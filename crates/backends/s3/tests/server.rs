@@ -23,20 +23,25 @@ fn a_server_that_ignores_conditions_is_refused_before_anything_is_kept() {
     let Some(server) = S3::start(Access::Open) else {
         return cannot("there is no S3 server: scripts/setup s3");
     };
-    let place = Place::on(&server);
-    block_on(place.backend().put(&key(), b"1", Expect::Any)).unwrap();
-    let worse = Place::on(&server);
-    for place in [&worse, &place] {
-        place.way.ignore_conditions();
-        let backend = place.backend();
-        let refused =
-            block_on(backend.append(&messages("s"), 0, &[line(0, "a")], Durability::Synced)).unwrap_err();
-        assert!(told(&refused).contains("ignores If-None-Match"), "{}", told(&refused));
-        assert!(block_on(backend.put(&key(), b"2", Expect::Any)).is_err());
-        assert!(block_on(backend.put_blob(&BlobId::of(b"x"), &mut &b"x"[..])).is_err());
+    let all = ["if-match", "if-none-match"];
+    for (ignored, named) in
+        [(&all[..], "If-None-Match"), (&all[1..], "If-None-Match"), (&all[..1], "If-Match")]
+    {
+        let place = Place::on(&server);
+        block_on(place.backend().put(&key(), b"1", Expect::Any)).unwrap();
+        let empty = Place::on(&server);
+        for place in [&empty, &place] {
+            place.way.ignore(ignored);
+            let backend = place.backend();
+            let refused =
+                block_on(backend.append(&messages("s"), 0, &[line(0, "a")], Durability::Synced)).unwrap_err();
+            assert!(told(&refused).contains(&format!("ignores {named},")), "{}", told(&refused));
+            assert!(block_on(backend.put(&key(), b"2", Expect::Any)).is_err());
+            assert!(block_on(backend.put_blob(&BlobId::of(b"x"), &mut &b"x"[..])).is_err());
+        }
+        assert_eq!(empty.names(""), Vec::<String>::new());
+        assert_eq!(place.names(""), ["documents/format"]);
     }
-    assert_eq!(worse.names(""), Vec::<String>::new());
-    assert_eq!(place.names(""), ["documents/format"]);
 }
 
 #[test]

@@ -27,8 +27,13 @@ impl Sync {
         let ids = pollster::block_on(context.store.ids())?;
         let (mut all, mut failed) = (Replicated::default(), 0);
         for (number, id) in ids.iter().enumerate() {
-            ui.progress("copying session", number + 1, ids.len());
-            match pollster::block_on(context.store.replicate(id, &other, &mut |_| ())) {
+            let before = all.records;
+            let mut tell = |so_far: Replicated| {
+                let copied = count(before + so_far.records, "record");
+                ui.progress(&format!("{copied} copied, session"), number + 1, ids.len());
+            };
+            tell(Replicated::default());
+            match pollster::block_on(context.store.replicate(id, &other, &mut tell)) {
                 Ok(done) => {
                     all.sessions += done.sessions;
                     all.records += done.records;
