@@ -29,7 +29,7 @@ pub(crate) fn check(path: &Path) -> Result<()> {
 fn check_by(path: &Path, kind_of: impl Fn(&Path) -> Option<i64>) -> Result<()> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     // The file itself, if it is there: it may be a link to somewhere else.
-    let there = absolute.ancestors().find(|there| there.try_exists().unwrap_or(true));
+    let there = absolute.ancestors().find(|there| there.try_exists().unwrap_or(false));
     if !there.and_then(kind_of).is_some_and(is_shared) {
         return Ok(());
     }

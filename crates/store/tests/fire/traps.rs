@@ -3,9 +3,9 @@
 //! Shown elsewhere already: a parent that is deleted never shortens its forks (`forks`), metadata that lags behind the
 //! log is not believed (`care`), a lock file that was replaced does not make two holders (`promises::d13_…`).
 //!
-//! Shown by the parts that they concern: `git clean` and `git reset` in a restore, a failed capture that stands for the
-//! previous tree, size limits together with "delete what is missing", borrowed objects of a repository (checkpoints); WAL on
-//! network disks, the switch to WAL (SQLite); part names made of the wall clock (S3).
+//! No matter of this crate: `git clean` and `git reset` in a restore, a failed capture that stands for the previous tree,
+//! size limits together with "delete what is missing", borrowed objects of a repository (checkpoints); WAL on network
+//! disks, transactions that upgrade, the switch to WAL (SQLite); part names made of the wall clock (S3).
 
 mod clearing;
 mod cramped;
