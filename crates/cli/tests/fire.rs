@@ -4,14 +4,14 @@
 #[path = "../../store/tests/fire/effort.rs"]
 pub(crate) mod effort;
 
-mod appender;
+pub(crate) mod appender;
 mod clock;
 mod crowd;
 mod frozen;
 mod full_disk;
 mod kill;
 mod late_data;
-mod ledger;
+pub(crate) mod ledger;
 mod looks;
 mod lying_sync;
 mod mounted;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use rethread_keeper::{Attention, AttentionState, Client, Error};
 use rethread_testkit::{Home as RealHome, PROBE, Postgres, Prompt, S3, cannot};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 /// A store that machines share, and what their environment has to say about it.
@@ -72,7 +73,17 @@ impl Machine {
     }
 
     fn start(&self) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rethread"));
+        self.start_by(Command::new(env!("CARGO_BIN_EXE_rethread")));
+    }
+
+    /// Starts it where the numbers of its processes mean nothing to others, as on another host.
+    fn start_apart(&self) {
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--mount-proc", "--kill-child", env!("CARGO_BIN_EXE_rethread")]);
+        self.start_by(command);
+    }
+
+    fn start_by(&self, mut command: Command) {
         command.args(["--store", &self.store, "serve", "--listen", "127.0.0.1:0", "--claude-bin"]);
         command.arg(&self.agent).stdin(Stdio::null());
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("LANG", "C.UTF-8");
@@ -92,6 +103,15 @@ impl Machine {
             drop(keeper.kill());
             drop(keeper.wait());
         }
+    }
+
+    /// Signals the keeper that was started apart, not what keeps it apart.
+    fn signal_apart(&self, signal: Signal) {
+        let keeper = self.keeper.lock().unwrap();
+        let outer = keeper.as_ref().unwrap().id();
+        let inner = fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).unwrap();
+        let inner = Pid::from_raw(inner.trim().parse().unwrap()).unwrap();
+        kill_process(inner, signal).unwrap();
     }
 
     fn ask<T>(
@@ -295,6 +315,77 @@ fn whoever_takes_over_from_a_keeper_that_lives_waits_until_the_agent_there_has_e
     });
     assert_eq!(one.decide(&again, "deny").unwrap()["state"], "denied");
     assert_eq!(fs::read_to_string(folder.join("driven-twice")).unwrap_or_default(), "");
+}
+
+#[test]
+fn a_keeper_that_froze_on_another_host_is_followed_once_its_lease_lapsed_and_does_nothing_when_it_thaws() {
+    let Some(postgres) = Postgres::shared() else { return cannot("PostgreSQL is not installed") };
+    frozen_on_another_host(&Place::postgres(postgres));
+}
+
+#[test]
+fn a_keeper_that_froze_on_another_host_does_nothing_to_what_is_in_s3_when_it_thaws() {
+    let Some(server) = S3::shared() else { return cannot("there is no S3 server: scripts/setup s3") };
+    frozen_on_another_host(&Place::s3(server));
+}
+
+fn frozen_on_another_host(place: &Place) {
+    let apart = Command::new("unshare").args(["--pid", "--fork", "--mount-proc", "true"]).output();
+    if !apart.is_ok_and(|ended| ended.status.success()) {
+        return cannot("processes cannot be kept apart here: that needs root");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let [one, other] = ["one", "other"].map(|name| {
+        let home = folder.join(name);
+        fs::create_dir_all(&home).unwrap();
+        Machine::new(&home, home.join("claude"), agent(&home), place)
+    });
+    one.start_apart();
+    other.start();
+    let project = project(&folder, 0);
+    let id = one.begin(&project, "Begin.");
+    let asked = until("somebody is asked", || other.requests().into_iter().next());
+    let before = contents(&project);
+    one.signal_apart(Signal::STOP);
+    let frozen = Instant::now();
+
+    // It may be alive: nobody drives in its place, and nobody decides.
+    assert_eq!(refusal(other.send(&id, "Go on.")), "held");
+    let undecided = other.decide(&asked, "allow");
+    assert!(undecided.is_err(), "{undecided:?}");
+    until("its lease lapses", || other.send(&id, "Go on.").ok());
+    assert!(frozen.elapsed() > Duration::from_secs(20), "after {:?}", frozen.elapsed());
+    let again = until("it asks there", || {
+        other.requests().into_iter().find(|it| it.state == AttentionState::Pending)
+    });
+    assert_ne!(again.shown.id, asked.shown.id);
+
+    one.signal_apart(Signal::CONT);
+    until("it knows that it drives no more", || {
+        let is_over = |it: &Attention| it.shown.id == asked.shown.id && it.state != AttentionState::Pending;
+        one.requests().iter().any(is_over).then_some(())
+    });
+    assert!(one.decide(&asked, "allow").is_err());
+    until("everything comes to an end there", || {
+        for attention in other.requests().iter().filter(|it| it.state == AttentionState::Pending) {
+            drop(other.decide(attention, "deny"));
+        }
+        (other.state(&id)? == "idle").then_some(())
+    });
+    let said = until("both show the same", || {
+        let said = other.said(&id);
+        (one.said(&id) == said).then_some(said)
+    });
+    assert_eq!(said.iter().collect::<HashSet<_>>().len(), said.len(), "{said:?}");
+    // What was allowed while it was frozen, and denied where it was asked again, was not done.
+    assert_eq!(contents(&project), before);
+}
+
+/// Returns the files of a folder, and what they hold.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.is_file()).map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
 /// A program that is the agent of machines without Claude Code, and notes when it runs twice at once for one session.

@@ -93,6 +93,16 @@ impl Home {
         homes
     }
 
+    /// The same, with a store that is encrypted.
+    pub(crate) fn encrypted(mut self) -> Self {
+        assert_eq!(self.run(&["key", "master.key"]).code, 0);
+        let plain = self.variables.iter().position(|(name, _)| name == "RETHREAD_STORE");
+        let plain = plain.map_or_else(|| "./store".to_owned(), |at| self.variables.swap_remove(at).1);
+        self.variables.push(("RETHREAD_STORE".into(), format!("encrypted+{plain}")));
+        self.variables.push(("RETHREAD_KEY_FILE".into(), "master.key".into()));
+        self
+    }
+
     fn within(folder: TempDir) -> Self {
         Self { folder, store: "store".into(), variables: Vec::new() }
     }

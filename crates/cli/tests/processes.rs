@@ -1,104 +1,65 @@
-//! Many processes on one session: nothing is lost, nothing interleaves, each one's own order is kept.
+//! Many processes on one session: what it holds afterwards is what a model of them says, byte for byte.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::collections::HashMap;
-use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Write as _};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
+use crate::fire::appender::{Appender, Ended, Pace};
+use crate::fire::ledger::{Ledger, Run};
 use crate::kit::{Home, cannot};
 
 const PROCESSES: usize = 8;
 const ENTRIES: usize = 300;
 
-fn lines(process: usize) -> String {
-    let mut text = String::new();
-    for n in 0..ENTRIES {
-        // Of all lengths, so that records begin and end anywhere in a block.
-        let filling = "x".repeat((n * 37 + process * 11) % 900);
-        let _ = writeln!(text, r#"{{"uuid":"p{process}.{n}","filling":"{filling}"}}"#);
+/// Has each process append its entries to one session of every kind of store, plain and encrypted; holds the session
+/// against what they were told.
+fn in_every_store(append: impl Fn(&Home, usize) -> Ended + Sync, afterwards: impl Fn(&Home)) {
+    let plain = Home::of_every_kind();
+    let encrypted = Home::of_every_kind().into_iter().map(Home::encrypted);
+    for home in plain.into_iter().chain(encrypted) {
+        home.answer(&["new", "--id", "s"]);
+        let (mut ledger, home, append) = (Ledger::new("s"), &home, &append);
+        std::thread::scope(|scope| {
+            let running: Vec<_> =
+                (0..PROCESSES).map(|process| scope.spawn(move || append(home, process))).collect();
+            running.into_iter().for_each(|process| ledger.add(process.join().unwrap().run));
+        });
+        ledger.check(home);
+        afterwards(home);
     }
-    text
 }
 
-/// The numbers of each process's entries, in the order in which they are stored.
-fn stored(home: &Home) -> HashMap<usize, Vec<usize>> {
-    let mut order: HashMap<usize, Vec<usize>> = HashMap::new();
-    for line in home.answer(&["show", "s", "--json"]).lines() {
-        let entry: serde_json::Value = serde_json::from_str(line).unwrap();
-        let (process, n) = entry["uuid"].as_str().unwrap()[1..].split_once('.').unwrap();
-        order.entry(process.parse().unwrap()).or_default().push(n.parse().unwrap());
-    }
-    order
+fn start(home: &Home, process: usize) -> Appender {
+    // Of all lengths, so that records begin and end anywhere in a block.
+    let sizes = (0..ENTRIES).map(|n| (n * 37 + process * 11) % 900);
+    let pace = if process.is_multiple_of(4) { Pace::Lockstep } else { Pace::Flood };
+    Appender::start(home.command(&["append", "s"]), Run::new(format!("p{process}"), sizes), pace)
 }
 
 #[test]
 fn eight_processes_append_to_one_session_at_once() {
-    Home::of_every_kind().iter().for_each(eight_append);
-}
-
-fn eight_append(home: &Home) {
-    home.answer(&["new", "--id", "s"]);
-    std::thread::scope(|scope| {
-        for process in 0..PROCESSES {
-            scope.spawn(move || {
-                let said = home.feed(&["append", "s"], lines(process));
-                assert_eq!((said.code, said.out.lines().count()), (0, ENTRIES), "{}", said.err);
-            });
-        }
-    });
-    let order = stored(home);
-    for process in 0..PROCESSES {
-        assert_eq!(order[&process], (0..ENTRIES).collect::<Vec<_>>(), "process {process}");
-    }
-    assert_eq!(home.run(&["verify"]).code, 0);
+    let append = |home: &Home, process| {
+        let ended = start(home, process).end();
+        assert_eq!((ended.code, ended.run.acknowledged.len()), (Some(0), ENTRIES), "{}", ended.err);
+        ended
+    };
+    in_every_store(append, |home| assert_eq!(home.run(&["verify"]).code, 0));
 }
 
 #[test]
 fn processes_that_are_killed_among_others_lose_nothing_that_was_acknowledged() {
-    Home::of_every_kind().iter().for_each(some_are_killed);
-}
-
-fn some_are_killed(home: &Home) {
-    home.answer(&["new", "--id", "s"]);
-    let acknowledged: Vec<usize> = std::thread::scope(|scope| {
-        let appenders: Vec<_> = (0..PROCESSES)
-            .map(|process| {
-                scope.spawn(move || {
-                    let mut command = home.command(&["append", "s"]);
-                    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
-                    let mut stdin = child.stdin.take().unwrap();
-                    let feeding = std::thread::spawn(move || stdin.write_all(lines(process).as_bytes()));
-                    let out = BufReader::new(child.stdout.take().unwrap());
-                    // Every second one is killed somewhere on its way; what it had said by then counts.
-                    let deadline = if process % 2 == 0 { 20 + process * 15 } else { ENTRIES };
-                    let mut acknowledged = 0;
-                    for line in out.lines() {
-                        if line.unwrap().contains("\"durable\":true") {
-                            acknowledged += 1;
-                        }
-                        if acknowledged == deadline && process % 2 == 0 {
-                            child.kill().unwrap();
-                        }
-                    }
-                    child.wait().unwrap();
-                    let _ = feeding.join().unwrap();
-                    acknowledged
-                })
-            })
-            .collect();
-        appenders.into_iter().map(|appender| appender.join().unwrap()).collect()
-    });
-    let order = stored(home);
-    for (process, acknowledged) in acknowledged.into_iter().enumerate() {
-        let there = &order[&process];
-        assert_eq!(*there, (0..there.len()).collect::<Vec<_>>(), "process {process}: a prefix of its own");
-        assert!(
-            there.len() >= acknowledged,
-            "process {process}: {acknowledged} acknowledged, {}",
-            there.len()
-        );
-    }
+    let append = |home: &Home, process: usize| {
+        let appender = start(home, process);
+        if process.is_multiple_of(2) {
+            // Somewhere on its way; what it had said by then counts.
+            appender.wait_for(20 + process * 15, Duration::from_secs(120));
+            return appender.kill();
+        }
+        let ended = appender.end();
+        assert_eq!((ended.code, ended.run.acknowledged.len()), (Some(0), ENTRIES), "{}", ended.err);
+        ended
+    };
+    in_every_store(append, |_| {});
 }
 
 #[test]

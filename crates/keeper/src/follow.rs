@@ -71,8 +71,8 @@ struct Lines {
     refused: HashMap<PathBuf, Instant>,
     /// Files that are what they seem: no links. A file that is replaced is looked at again.
     trusted: HashSet<PathBuf>,
-    /// The lines of one file that come at once; none if they may not be shown.
-    run: Option<(PathBuf, Option<Run>)>,
+    /// The lines of one file that come at once, until it rests; none within if they may not be shown.
+    run: Option<Option<Run>>,
 }
 
 impl Lines {
@@ -81,11 +81,12 @@ impl Lines {
     }
 
     fn take(&mut self, news: News<'_>) {
-        let News { path, event, more } = news;
+        let News { path, event } = news;
         match event {
-            Happening::Added(line) => self.add(path, line, more),
+            Happening::Added(line) => self.add(path, line),
+            Happening::Rested => self.rest(),
             Happening::Restarted | Happening::Removed => {
-                self.run = None;
+                self.rest();
                 self.trusted.remove(path);
                 let Some((session, agent)) = owner(path) else { return };
                 let Some(transcript) = transcript_of(path, agent.as_deref()) else { return };
@@ -97,16 +98,18 @@ impl Lines {
         }
     }
 
-    fn add(&mut self, path: &Path, line: Line<'_>, more: bool) {
-        if self.run.as_ref().is_none_or(|(known, _)| known != path) {
-            self.run = Some((path.to_owned(), self.begin(path)));
+    fn add(&mut self, path: &Path, line: Line<'_>) {
+        if self.run.is_none() {
+            self.run = Some(self.begin(path));
         }
-        let Some((_, run)) = &mut self.run else { unreachable!("it was just begun") };
-        if let Some(run) = run {
+        if let Some(Some(run)) = &mut self.run {
             run.add(&self.keeper, line);
         }
-        // What was looked at for one run holds for that run.
-        if !more && let Some((_, Some(run))) = self.run.take() {
+    }
+
+    /// Ends the run: what was looked at for it holds no longer.
+    fn rest(&mut self) {
+        if let Some(Some(run)) = self.run.take() {
             let transcript = run.end(&self.keeper);
             self.soon(transcript);
         }

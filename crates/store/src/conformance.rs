@@ -27,6 +27,7 @@
 mod blobs;
 mod contention;
 mod documents;
+mod driving;
 mod handles;
 mod listing;
 mod logs;
@@ -96,7 +97,7 @@ pub async fn listing<B: Backend>(fresh: impl Fn() -> B) {
 ///
 /// `open` gives two handles on one empty place every time. Run it wherever more than one process can open the
 /// same place.
-pub async fn handles<B: Backend>(open: impl Fn() -> (B, B)) {
+pub async fn handles<B: Backend + 'static>(open: impl Fn() -> (B, B)) {
     let (one, other) = open();
     handles::logs(&one, &other).await;
     let (one, other) = open();
@@ -107,4 +108,15 @@ pub async fn handles<B: Backend>(open: impl Fn() -> (B, B)) {
     handles::replacement(&one, &other).await;
     let (one, other) = open();
     handles::contended(&one, &other);
+    driving(open).await;
+}
+
+/// Checks only who may drive a session, on handles as [`handles`] takes them.
+pub async fn driving<B: Backend + 'static>(open: impl Fn() -> (B, B)) {
+    let (one, other) = open();
+    driving::taken_over(one, other).await;
+    let (one, other) = open();
+    driving::lapsed(one, other).await;
+    let (one, other) = open();
+    driving::contended(one, other).await;
 }

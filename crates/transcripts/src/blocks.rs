@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::envelope::Strict;
 use crate::message::Block;
+use crate::plain_json::{PlainJson, once};
 use crate::text::{Text, lossy};
 
 /// A text, or an array of blocks, all of them of a known type and whole.
@@ -19,6 +20,21 @@ pub(crate) struct Blocks<'a>(pub(crate) Vec<Block<'a>>);
 impl<'de: 'a, 'a> Deserialize<'de> for Blocks<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_bytes(BlocksVisitor)
+    }
+}
+
+impl<'a> Blocks<'a> {
+    /// Takes the same by hand.
+    pub(crate) fn of_plain(json: &mut PlainJson<'a>) -> Option<Self> {
+        if json.first() == Some(b'"') {
+            return Some(Self(vec![Block::Text(json.text()?)]));
+        }
+        let mut blocks = Vec::new();
+        json.array(|json| {
+            blocks.push(Members::of_plain(json)?.into_block()?);
+            Some(())
+        })?;
+        Some(Self(blocks))
     }
 }
 
@@ -49,10 +65,10 @@ impl<'de> Visitor<'de> for BlocksVisitor {
 }
 
 /// Everything that a block of a known type may have.
-#[derive(serde::Deserialize)]
+#[derive(Default, serde::Deserialize)]
 struct Members<'a> {
     #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
+    kind: Option<Text<'a>>,
     #[serde(borrow)]
     text: Option<Text<'a>>,
     #[serde(borrow)]
@@ -71,9 +87,26 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
+    fn of_plain(json: &mut PlainJson<'a>) -> Option<Self> {
+        let mut members = Self::default();
+        json.object(|json, name| match name {
+            b"type" => once(&mut members.kind, Text::of_plain(json)?),
+            b"text" => once(&mut members.text, Text(json.text()?)),
+            b"thinking" => once(&mut members.thinking, Text(json.text()?)),
+            b"id" => once(&mut members.id, Text::of_plain(json)?),
+            b"name" => once(&mut members.name, Text::of_plain(json)?),
+            b"input" => once(&mut members.input, json.raw()?),
+            b"tool_use_id" => once(&mut members.tool_use_id, Text::of_plain(json)?),
+            b"content" => once(&mut members.content, json.raw()?),
+            b"is_error" => once(&mut members.is_error, json.flag()?),
+            _ => json.skip(),
+        })?;
+        Some(members)
+    }
+
     fn into_block(self) -> Option<Block<'a>> {
         let own = |text: Option<Text<'a>>| text.map(|Text(text)| text);
-        Some(match self.kind.as_str() {
+        Some(match self.kind?.as_str() {
             "text" => Block::Text(own(self.text)?),
             "thinking" => Block::Thinking(own(self.thinking)?),
             "tool_use" => Block::ToolUse {
@@ -107,5 +140,10 @@ mod tests {
         let content: Box<RawValue> = serde_json::from_str(&with_image).unwrap();
         let slow = Block::all_of(&content);
         assert_eq!(format!("{quick:?}"), format!("{:?}", &slow[1..]));
+        let plain = usual.replace("\n            ", "").replace("\\ud83d", "\\u00fc");
+        let by_hand =
+            PlainJson::of(plain.as_bytes()).and_then(|mut json| Blocks::of_plain(&mut json)).unwrap();
+        let Blocks(quick) = serde_json::from_str(&plain).unwrap();
+        assert_eq!(format!("{quick:?}"), format!("{:?}", by_hand.0));
     }
 }

@@ -11,6 +11,7 @@ use crate::envelope::{Envelope, Strict};
 use crate::message::{Block, Role};
 use crate::node::{Kind, Marks, Node, Span};
 use crate::object::Object;
+use crate::plain_json::{PlainJson, once};
 use crate::text::{Text, lossy};
 
 /// One entry, byte for byte. Typed views are made when they are asked for.
@@ -87,20 +88,10 @@ impl<'a> Entry<'a> {
 
     /// Returns what it says with its blocks, all in one pass.
     pub fn typed(&self) -> Typed<'a> {
-        if !self.link.marks.has(Marks::QUEUED)
-            && let Ok(Strict(line)) = serde_json::from_slice::<Strict<TypedLine<'a>>>(self.raw)
-            && let Some(Strict(body)) = line.message
-        {
-            let text = |text: Option<Text<'a>>| text.map(|Text(text)| text);
-            let (uuid, timestamp, model) = (text(line.uuid), text(line.timestamp), text(body.model));
-            return Typed {
-                uuid,
-                timestamp,
-                model,
-                blocks: body.content.map(|Blocks(it)| it).unwrap_or_default(),
-            };
-        }
-        Typed::of_odd(self.view())
+        let is_usual = !self.link.marks.has(Marks::QUEUED);
+        let line =
+            is_usual.then(|| TypedLine::of_plain(self.raw).or_else(|| TypedLine::of(self.raw))).flatten();
+        line.and_then(TypedLine::typed).unwrap_or_else(|| Typed::of_odd(self.view()))
     }
 
     /// Returns the text of any member of the entry.
@@ -162,7 +153,7 @@ impl<'a> Typed<'a> {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct TypedLine<'a> {
     #[serde(borrow)]
     uuid: Option<Text<'a>>,
@@ -172,12 +163,53 @@ struct TypedLine<'a> {
     message: Option<Strict<TypedBody<'a>>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct TypedBody<'a> {
     #[serde(borrow)]
     model: Option<Text<'a>>,
     #[serde(borrow)]
     content: Option<Blocks<'a>>,
+}
+
+impl<'a> TypedLine<'a> {
+    fn of(raw: &'a [u8]) -> Option<Self> {
+        serde_json::from_slice::<Strict<Self>>(raw).ok().map(|Strict(line)| line)
+    }
+
+    /// Returns the same, sooner, if there is nothing about the line that has to be looked at twice.
+    fn of_plain(raw: &'a [u8]) -> Option<Self> {
+        let (mut json, mut line) = (PlainJson::of(raw)?, Self::default());
+        json.object(|json, name| match name {
+            b"uuid" => once(&mut line.uuid, Text::of_plain(json)?),
+            b"timestamp" => once(&mut line.timestamp, Text::of_plain(json)?),
+            b"message" => once(&mut line.message, Strict(TypedBody::of_plain(json)?)),
+            _ => json.skip(),
+        })?;
+        json.is_over().then_some(line)
+    }
+
+    fn typed(self) -> Option<Typed<'a>> {
+        let text = |text: Option<Text<'a>>| text.map(|Text(text)| text);
+        let Strict(body) = self.message?;
+        Some(Typed {
+            uuid: text(self.uuid),
+            timestamp: text(self.timestamp),
+            model: text(body.model),
+            blocks: body.content.map(|Blocks(it)| it).unwrap_or_default(),
+        })
+    }
+}
+
+impl<'a> TypedBody<'a> {
+    fn of_plain(json: &mut PlainJson<'a>) -> Option<Self> {
+        let mut body = Self::default();
+        json.object(|json, name| match name {
+            b"model" => once(&mut body.model, Text::of_plain(json)?),
+            b"content" => once(&mut body.content, Blocks::of_plain(json)?),
+            _ => json.skip(),
+        })?;
+        Some(body)
+    }
 }
 
 /// An entry as nearly all are, read in one pass.
@@ -248,5 +280,17 @@ impl<'a> View<'a> {
             agent_id: text(entry.string("agentId")),
             content: body.get(name).map(|content| Cow::Owned(content.to_owned())),
         })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Checks that a line which is read by hand says what serde reads.
+    pub(crate) fn is_typed_alike(raw: &[u8]) {
+        let Some(plain) = TypedLine::of_plain(raw) else { return };
+        let read = |line: TypedLine<'_>| format!("{:?}", line.typed());
+        assert_eq!(Some(read(plain)), TypedLine::of(raw).map(read), "{}", raw.escape_ascii());
     }
 }

@@ -9,6 +9,7 @@ use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::object::Object;
+use crate::plain_json::{PlainJson, once};
 use crate::text::{Text, lossy};
 
 /// An entry's outer members. Whatever else it has is skipped.
@@ -76,6 +77,10 @@ pub(crate) enum Content {
 impl<'a> Envelope<'a> {
     /// Reads an entry; `None` if the line is no JSON object.
     pub(crate) fn of(line: &'a [u8]) -> Option<Self> {
+        Self::of_plain(line).or_else(|| Self::of_any(line))
+    }
+
+    pub(crate) fn of_any(line: &'a [u8]) -> Option<Self> {
         // Strings are read as bytes, which lets control characters pass that JSON forbids; such lines are rare.
         let is_strange = line.iter().any(|byte| *byte < b' ');
         if is_strange && serde_json::from_slice::<IgnoredAny>(line).is_err() {
@@ -83,6 +88,31 @@ impl<'a> Envelope<'a> {
         }
         let usual: Result<Strict<Self>, _> = serde_json::from_slice(line);
         usual.map(|Strict(envelope)| envelope).ok().or_else(|| Self::of_odd(&lossy(line)))
+    }
+
+    /// Returns the same, sooner, if there is nothing about the line that has to be looked at twice.
+    pub(crate) fn of_plain(line: &'a [u8]) -> Option<Self> {
+        let mut json = PlainJson::of(line)?;
+        let (mut envelope, mut parent) = (Self::default(), None);
+        json.object(|json, name| match name {
+            b"type" => once(&mut envelope.kind, Text::of_plain(json)?),
+            b"subtype" => once(&mut envelope.subtype, Text::of_plain(json)?),
+            b"uuid" => once(&mut envelope.uuid, Text::of_plain(json)?),
+            b"parentUuid" => once(&mut parent, json.string_or_null()?),
+            b"leafUuid" => once(&mut envelope.leaf_uuid, Text::of_plain(json)?),
+            b"sessionId" => once(&mut envelope.session_id, Text::of_plain(json)?),
+            b"isSidechain" => once(&mut envelope.is_sidechain, json.flag()?),
+            b"isMeta" => once(&mut envelope.is_meta, json.flag()?),
+            b"isApiErrorMessage" => once(&mut envelope.is_api_error_message, json.flag()?),
+            b"isCompactSummary" => once(&mut envelope.is_compact_summary, json.flag()?),
+            b"message" => once(&mut envelope.message, Strict(Body::of_plain(json)?)),
+            b"attachment" => once(&mut envelope.attachment, Strict(Attachment::of_plain(json)?)),
+            b"compactMetadata" => once(&mut envelope.compact_metadata, json.raw()?),
+            b"teamName" => once(&mut envelope.team_name, Text::of_plain(json)?),
+            _ => json.skip(),
+        })?;
+        envelope.parent_uuid = parent.flatten().map(|parent| Text(parent.into()));
+        json.is_over().then_some(envelope)
     }
 
     /// Reads an entry with members of unexpected types or names that occur twice: the former count as missing, of the
@@ -118,6 +148,51 @@ impl<'a> Envelope<'a> {
     /// Returns what kind of entry it is.
     pub(crate) fn kind(&self) -> &str {
         self.kind.as_ref().map_or("", Text::as_str)
+    }
+}
+
+impl<'a> Body<'a> {
+    fn of_plain(json: &mut PlainJson<'a>) -> Option<Self> {
+        let (mut body, mut content) = (Self::default(), None);
+        json.object(|json, name| match name {
+            b"id" => once(&mut body.id, Text::of_plain(json)?),
+            b"model" => once(&mut body.model, Text::of_plain(json)?),
+            b"content" => once(&mut content, Content::of_plain(json)?),
+            _ => json.skip(),
+        })?;
+        body.content = content.unwrap_or_default();
+        Some(body)
+    }
+}
+
+impl<'a> Attachment<'a> {
+    fn of_plain(json: &mut PlainJson<'a>) -> Option<Self> {
+        let mut attachment = Self::default();
+        json.object(|json, name| match name {
+            b"type" => once(&mut attachment.kind, Text::of_plain(json)?),
+            _ => json.skip(),
+        })?;
+        Some(attachment)
+    }
+}
+
+impl Content {
+    /// Takes a text, or an array of objects.
+    fn of_plain(json: &mut PlainJson<'_>) -> Option<Self> {
+        if json.first() == Some(b'"') {
+            return json.skip().map(|()| Content::Text);
+        }
+        let mut has_result = false;
+        json.array(|json| {
+            let mut kind = None;
+            json.object(|json, name| match name {
+                b"type" => once(&mut kind, json.string()?),
+                _ => json.skip(),
+            })?;
+            has_result |= kind == Some("tool_result");
+            Some(())
+        })?;
+        Some(Content::Blocks { has_result })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::chain::Link;
 use crate::entry::{Entry, View};
 use crate::envelope::{Body, Content, Envelope, Strict};
 use crate::node::Span;
-use crate::plain_json::PlainJson;
+use crate::plain_json::{PlainJson, once};
 use crate::text::Text;
 
 /// A line that can be read as an entry, and what it says if it is part of a conversation.
@@ -104,12 +104,12 @@ impl<'a> Usual<'a> {
         let mut json = PlainJson::of(raw)?;
         let (mut usual, mut parent) = (Self::default(), None);
         json.object(|json, name| match name {
-            b"type" => once(&mut usual.kind, text(json)?),
-            b"subtype" => once(&mut usual.subtype, text(json)?),
-            b"uuid" => once(&mut usual.uuid, text(json)?),
+            b"type" => once(&mut usual.kind, Text::of_plain(json)?),
+            b"subtype" => once(&mut usual.subtype, Text::of_plain(json)?),
+            b"uuid" => once(&mut usual.uuid, Text::of_plain(json)?),
             b"parentUuid" => once(&mut parent, json.string_or_null()?),
-            b"agentId" => once(&mut usual.agent_id, text(json)?),
-            b"timestamp" => once(&mut usual.timestamp, text(json)?),
+            b"agentId" => once(&mut usual.agent_id, Text::of_plain(json)?),
+            b"timestamp" => once(&mut usual.timestamp, Text::of_plain(json)?),
             b"isSidechain" => once(&mut usual.is_sidechain, json.flag()?),
             b"isMeta" => once(&mut usual.is_meta, json.flag()?),
             b"isApiErrorMessage" => once(&mut usual.is_api_error_message, json.flag()?),
@@ -117,7 +117,7 @@ impl<'a> Usual<'a> {
             b"message" => once(&mut usual.message, Strict(UsualBody::of_plain(json)?)),
             b"content" => once(&mut usual.content, json.raw()?),
             b"attachment" => once(&mut usual.attachment, json.raw()?),
-            b"teamName" => once(&mut usual.team_name, text(json)?),
+            b"teamName" => once(&mut usual.team_name, Text::of_plain(json)?),
             _ => json.skip(),
         })?;
         usual.parent_uuid = parent.flatten().map(|parent| Text(parent.into()));
@@ -171,22 +171,13 @@ impl<'a> UsualBody<'a> {
     fn of_plain(json: &mut PlainJson<'a>) -> Option<Self> {
         let mut body = Self::default();
         json.object(|json, name| match name {
-            b"id" => once(&mut body.id, text(json)?),
-            b"model" => once(&mut body.model, text(json)?),
+            b"id" => once(&mut body.id, Text::of_plain(json)?),
+            b"model" => once(&mut body.model, Text::of_plain(json)?),
             b"content" => once(&mut body.content, json.raw()?),
             _ => json.skip(),
         })?;
         Some(body)
     }
-}
-
-fn text<'a>(json: &mut PlainJson<'a>) -> Option<Text<'a>> {
-    json.string().map(|text| Text(text.into()))
-}
-
-/// Fills in a member; `None` if it was there before: which one counts is not decided here.
-fn once<T>(member: &mut Option<T>, value: T) -> Option<()> {
-    member.replace(value).is_none().then_some(())
 }
 
 /// The type of a block that brings the result of a tool. Made ready once: that takes longer than looking for it.
@@ -207,6 +198,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::entry::tests::is_typed_alike;
 
     /// Reading once must find what reading for each question finds.
     #[test]
@@ -261,6 +253,11 @@ mod tests {
 
     /// Checks that a line which is read by hand is what serde reads; returns whether it was.
     fn is_plain(raw: &[u8]) -> bool {
+        is_typed_alike(raw);
+        if let Some(plain) = Envelope::of_plain(raw) {
+            let known = Envelope::of_any(raw).map(|envelope| format!("{envelope:?}"));
+            assert_eq!(Some(format!("{plain:?}")), known, "{}", raw.escape_ascii());
+        }
         let Some(plain) = Usual::of_plain(raw) else { return false };
         let known = Usual::of(raw).map(|usual| format!("{usual:?}"));
         assert_eq!(Some(format!("{plain:?}")), known, "{}", raw.escape_ascii());
@@ -270,6 +267,7 @@ mod tests {
     #[test]
     fn what_claude_code_writes_is_read_by_hand() {
         assert!(REAL.iter().all(|line| is_plain(line.as_bytes())));
+        assert!(REAL.iter().all(|line| Envelope::of_plain(line.as_bytes()).is_some()));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! JSON as Claude Code nearly always writes it, read by hand.
 //!
-//! Every line that somebody follows is read on its way to them, and most of that time went into what serde provides for
-//! and hardly any line has: white space, escaped names, members of any type. This reader takes the others in half the
-//! time, and never decides anything alone: what it takes is JSON that means the same to serde, and whatever it does not
-//! expect is `None`, upon which the line is read with serde from its beginning.
+//! Every line of a transcript is read to find its place, and most of that time went into what serde provides for and
+//! hardly any line has: white space, escaped names, members of any type. This reader takes the others in half the time,
+//! and never decides anything alone: what it takes is JSON that means the same to serde, and whatever it does not expect
+//! is `None`, upon which the line is read with serde from its beginning.
 
-use memchr::memchr2;
+use std::borrow::Cow;
+
+use memchr::{memchr, memchr2};
 use serde::Deserialize as _;
 use serde_json::value::RawValue;
 
@@ -48,6 +50,26 @@ impl<'a> PlainJson<'a> {
         }
     }
 
+    /// Takes an array; `take` takes each of its elements.
+    #[inline]
+    pub(crate) fn array(&mut self, mut take: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        self.byte(b'[')?;
+        if self.byte(b']').is_some() {
+            return Some(());
+        }
+        loop {
+            take(self)?;
+            if self.byte(b',').is_none() {
+                return self.byte(b']');
+            }
+        }
+    }
+
+    /// Returns the first byte of what comes next: it tells of what type that is.
+    pub(crate) fn first(&self) -> Option<u8> {
+        self.rest.first().copied()
+    }
+
     /// Takes a string without escapes.
     #[inline]
     pub(crate) fn string(&mut self) -> Option<&'a str> {
@@ -57,6 +79,17 @@ impl<'a> PlainJson<'a> {
         let text = self.text.get(begin..self.at())?;
         self.byte(b'"')?;
         Some(text)
+    }
+
+    /// Takes a string, whatever escapes it has but those of half a character.
+    pub(crate) fn text(&mut self) -> Option<Cow<'a, str>> {
+        let begin = self.at() + 1;
+        self.skip_string()?;
+        let escaped = self.text.get(begin..self.at() - 1)?;
+        match memchr(b'\\', escaped.as_bytes()) {
+            None => Some(Cow::Borrowed(escaped)),
+            Some(first) => unescaped(escaped, first).map(Cow::Owned),
+        }
     }
 
     /// Takes a string without escapes, or a `null`.
@@ -104,24 +137,14 @@ impl<'a> PlainJson<'a> {
                 let depth = depth.checked_sub(1)?;
                 self.object(|json, _| json.skip_within(depth))
             }
-            b'[' => self.skip_array(depth.checked_sub(1)?),
+            b'[' => {
+                let depth = depth.checked_sub(1)?;
+                self.array(|json| json.skip_within(depth))
+            }
             b't' => self.word(b"true"),
             b'f' => self.word(b"false"),
             b'n' => self.word(b"null"),
             _ => self.skip_number(),
-        }
-    }
-
-    fn skip_array(&mut self, depth: usize) -> Option<()> {
-        self.byte(b'[')?;
-        if self.byte(b']').is_some() {
-            return Some(());
-        }
-        loop {
-            self.skip_within(depth)?;
-            if self.byte(b',').is_none() {
-                return self.byte(b']');
-            }
         }
     }
 
@@ -180,6 +203,35 @@ impl<'a> PlainJson<'a> {
     fn at(&self) -> usize {
         self.text.len() - self.rest.len()
     }
+}
+
+/// Returns what a string's characters mean, the first escape of which is at some place, and all of which are whole.
+fn unescaped(escaped: &str, first: usize) -> Option<String> {
+    let mut text = String::with_capacity(escaped.len());
+    let (mut rest, mut escape) = (escaped, Some(first));
+    while let Some(at) = escape {
+        let (before, after) = rest.split_at_checked(at)?;
+        text.push_str(before);
+        let (means, length) = match after.as_bytes().get(1)? {
+            b'n' => ('\n', 2),
+            b't' => ('\t', 2),
+            b'r' => ('\r', 2),
+            b'b' => ('\u{8}', 2),
+            b'f' => ('\u{c}', 2),
+            b'u' => (char::from_u32(u32::from_str_radix(after.get(2..6)?, 16).ok()?)?, 6),
+            itself => (char::from(*itself), 2),
+        };
+        text.push(means);
+        rest = after.get(length..)?;
+        escape = memchr(b'\\', rest.as_bytes());
+    }
+    text.push_str(rest);
+    Some(text)
+}
+
+/// Fills in a member; `None` if it was there before: which one counts is not decided here.
+pub(crate) fn once<T>(member: &mut Option<T>, value: T) -> Option<()> {
+    member.replace(value).is_none().then_some(())
 }
 
 #[cfg(test)]
@@ -261,6 +313,19 @@ mod tests {
         assert!(is_taken(&deep.as_bytes()[1..=2 * DEPTH]));
     }
 
+    #[test]
+    fn a_text_means_what_it_means_to_serde_unless_it_has_half_a_character() {
+        let taken = |json: &str| PlainJson::of(json.as_bytes()).unwrap().text().map(Cow::into_owned);
+        for json in
+            [r#""""#, r#""plain ü""#, r#""\"\\\/\b\f\n\r\t\u00fC\u2028 ü\n""#, r#""\n""#, r#""a\u0000""#]
+        {
+            assert_eq!(taken(json), Some(serde_json::from_str::<String>(json).unwrap()), "{json}");
+        }
+        for json in [r#""\ud83d""#, r#""\ud83e\uddf5""#, r#""\uDDf5x""#, "7", "\"x"] {
+            assert_eq!(taken(json), None, "{json}");
+        }
+    }
+
     fn any_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -289,6 +354,9 @@ mod tests {
                 1 => json.insert(at, byte),
                 2 => drop(json.remove(at)),
                 _ => {}
+            }
+            if let Some(text) = PlainJson::of(&json).and_then(|mut json| json.text().filter(|_| json.is_over())) {
+                prop_assert_eq!(serde_json::from_slice::<String>(&json).unwrap(), text.into_owned());
             }
             if is_taken(&json) {
                 prop_assert!(serde_json::from_slice::<IgnoredAny>(&json).is_ok());

@@ -9,11 +9,18 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
+use crate::plain_json::PlainJson;
+
 /// A decoded string, whatever is no text in it replaced by U+FFFD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
 
-impl Text<'_> {
+impl<'a> Text<'a> {
+    /// Takes a string without escapes.
+    pub(crate) fn of_plain(json: &mut PlainJson<'a>) -> Option<Self> {
+        json.string().map(|text| Self(text.into()))
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

@@ -30,8 +30,6 @@ pub struct Change {
     pub path: PathBuf,
     /// What happened.
     pub event: Event,
-    /// More of the same file follows at once: whoever tells others may do so with the last one.
-    pub more: bool,
 }
 
 /// What happened.
@@ -57,8 +55,6 @@ pub struct News<'a> {
     pub path: &'a Path,
     /// What happened.
     pub event: Happening<'a>,
-    /// More of the same file follows at once: whoever tells others may do so with the last one.
-    pub more: bool,
 }
 
 /// What happened.
@@ -71,17 +67,20 @@ pub enum Happening<'a> {
     Restarted,
     /// The file is gone.
     Removed,
+    /// That was all for now: whoever gathers entries to tell others of them may do so.
+    Rested,
 }
 
 impl News<'_> {
-    /// Returns it such that it can be kept.
-    pub fn into_change(self) -> Change {
+    /// Returns it such that it can be kept; `None` where there is nothing to keep.
+    pub fn into_change(self) -> Option<Change> {
         let event = match self.event {
             Happening::Added(line) => Event::Added { span: line.span(), raw: line.raw().to_vec() },
             Happening::Restarted => Event::Restarted,
             Happening::Removed => Event::Removed,
+            Happening::Rested => return None,
         };
-        Change { path: self.path.to_owned(), event, more: self.more }
+        Some(Change { path: self.path.to_owned(), event })
     }
 }
 
@@ -131,7 +130,9 @@ impl Watch {
         means: Means,
         mut take: impl FnMut(Change) + Send + 'static,
     ) -> Result<Self> {
-        Self::all_read(claude, from, means, move |news| take(news.into_change()))
+        Self::all_read(claude, from, means, move |news| {
+            news.into_change().into_iter().for_each(&mut take);
+        })
     }
 
     /// Watches as [`all`](Self::all) does, for whoever does not keep lines: they are handed out where they were read.
@@ -151,7 +152,9 @@ impl Watch {
         means: Means,
         mut take: impl FnMut(Change) + Send + 'static,
     ) -> Result<Self> {
-        Self::start(Files::only(path.to_owned()), from, means, move |news| take(news.into_change()))
+        Self::start(Files::only(path.to_owned()), from, means, move |news| {
+            news.into_change().into_iter().for_each(&mut take);
+        })
     }
 
     fn start(

@@ -7,7 +7,6 @@ mod database;
 mod encryption;
 mod hints;
 mod kit;
-mod leases;
 mod lost_answers;
 mod overheard;
 mod proxy;

@@ -5,16 +5,12 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use std::time::Duration;
 
 use pollster::block_on;
 use rethread_sqlite::SqliteBackend;
 use rethread_store::backend::{Backend as _, Chunk, Expect, From, Key, LogKey, LogName, Space};
 use rethread_store::{BlobId, Claim, Entry, Error, NewSession, Options, Store, conformance};
 use tempfile::TempDir;
-
-/// Longer than any test.
-const LONG: Duration = Duration::from_secs(600);
 
 /// A backend in a folder of its own, which the next run of the tests clears away.
 fn fresh() -> SqliteBackend {
@@ -52,54 +48,6 @@ fn the_contract_holds_between_two_handles() {
         (one, other)
     };
     block_on(conformance::handles(handles));
-}
-
-/// Two handles share nothing but the file.
-fn two_stores() -> (Store, Store) {
-    let one = fresh();
-    let other = SqliteBackend::new(one.file());
-    (Store::new(one, Options::default()), Store::new(other, Options::default()))
-}
-
-fn said(text: &str) -> Entry {
-    Entry::parse(format!(r#"{{"uuid":"{text}","role":"user","content":"{text}"}}"#)).unwrap()
-}
-
-#[test]
-fn one_drives_and_a_former_driver_is_fenced_off() {
-    let (one, other) = two_stores();
-    let session = block_on(one.create(NewSession::default())).unwrap();
-    let theirs = block_on(other.open(session.id())).unwrap();
-    let lease = block_on(session.lease("test", LONG, Claim::IfFree)).unwrap();
-    lease.session().append_and_wait(said("first")).unwrap();
-    let held = block_on(theirs.lease("test", LONG, Claim::IfFree));
-    assert!(matches!(held, Err(Error::Held { .. })), "{held:?}");
-
-    let taken = block_on(theirs.lease("test", LONG, Claim::TakeOver)).unwrap();
-    let late = lease.session().append_and_wait(said("late"));
-    assert!(matches!(late, Err(Error::Fenced { .. })), "{late:?}");
-    assert!(matches!(block_on(lease.renew()), Err(Error::Fenced { .. })));
-    taken.session().append_and_wait(said("second")).unwrap();
-    let history = block_on(theirs.messages()).unwrap();
-    let ids: Vec<&str> = history.entries().map(|entry| entry.id().as_str()).collect();
-    assert_eq!(ids, ["first", "second"]);
-}
-
-#[test]
-fn of_many_who_want_to_drive_one_does() {
-    let backend = fresh();
-    let store = Store::new(SqliteBackend::new(backend.file()), Options::default());
-    let session = block_on(store.create(NewSession::default())).unwrap();
-    let claim = || {
-        let store = Store::new(SqliteBackend::new(backend.file()), Options::default());
-        let session = block_on(store.open(session.id())).unwrap();
-        block_on(session.lease("test", LONG, Claim::IfFree)).is_ok()
-    };
-    let won = std::thread::scope(|scope| {
-        let claims: Vec<_> = (0..8).map(|_| scope.spawn(claim)).collect();
-        claims.into_iter().map(|claim| claim.join().unwrap()).filter(|won| *won).count()
-    });
-    assert_eq!(won, 1);
 }
 
 #[test]

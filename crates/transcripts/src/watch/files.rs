@@ -136,41 +136,38 @@ impl Files {
         if !self.is_ours(path) {
             return;
         }
-        let mut tell = |event: Happening<'_>, more: bool| take(News { path, event, more });
+        let mut tell = |event: Happening<'_>| take(News { path, event });
         match self.advance(path, &mut tell) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if self.known.remove(path).is_some() {
-                    tell(Happening::Removed, false);
+                    tell(Happening::Removed);
                 }
             }
             // What cannot be read now may be readable at the next notice; nothing is passed over.
             Err(_) => {}
         }
+        tell(Happening::Rested);
     }
 
-    fn advance(&mut self, path: &Path, tell: &mut impl FnMut(Happening<'_>, bool)) -> io::Result<()> {
+    fn advance(&mut self, path: &Path, tell: &mut impl FnMut(Happening<'_>)) -> io::Result<()> {
         let file = open(path)?;
-        let mut room = CHUNK;
         loop {
             let state = State::of(&file.metadata()?);
             let known = self.known.get(path).filter(|known| known.still_holds(&file, state)).cloned();
             if known.is_none() && self.known.remove(path).is_some() {
-                tell(Happening::Restarted, true);
+                tell(Happening::Restarted);
                 continue;
             }
             let mut next = known.clone().unwrap_or_default();
             next.state = state;
-            let is_all = read_lines(&file, next.offset, state.size, room, &mut self.buffer)?;
+            let is_all = read_lines(&file, next.offset, state.size, &mut self.buffer)?;
             // Another file's middle may have been read if this one was replaced meanwhile.
             if known.is_some_and(|known| !known.still_holds(&file, state)) {
                 continue;
             }
-            let last = if is_all { Last::Told } else { Last::Left };
-            let told = deliver(next.offset, &self.buffer, last, tell);
-            // One entry and a part of another: nobody knows yet whether more follow.
-            room = if told == 0 { room * 2 } else { CHUNK };
-            next.take(&self.buffer[..told]);
+            deliver(next.offset, &self.buffer, tell);
+            next.take(&self.buffer);
             self.known.insert(path.to_owned(), next);
             if is_all {
                 // One long line need not cost its room for ever.
@@ -212,9 +209,9 @@ impl Delivered {
     }
 }
 
-/// Reads whole lines between two places, about as many as there is room for and at least one; returns whether those are
-/// all.
-fn read_lines(file: &File, from: u64, to: u64, mut room: u64, buffer: &mut Vec<u8>) -> io::Result<bool> {
+/// Reads whole lines between two places, a chunk of them or one that is longer; returns whether those are all.
+fn read_lines(file: &File, from: u64, to: u64, buffer: &mut Vec<u8>) -> io::Result<bool> {
+    let mut room = CHUNK;
     loop {
         let length = to.saturating_sub(from).min(room);
         buffer.resize(length as usize, 0);
@@ -236,31 +233,13 @@ fn read_lines(file: &File, from: u64, to: u64, mut room: u64, buffer: &mut Vec<u
     }
 }
 
-/// What to do with the last entry of a chunk: more may follow it in the next one, or nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Last {
-    Told,
-    Left,
-}
-
-/// Tells of each entry in whole lines, of every one but the last that more follow; returns how many bytes that were.
-fn deliver(from: u64, bytes: &[u8], last: Last, tell: &mut impl FnMut(Happening<'_>, bool)) -> usize {
-    let mut before: Option<Line<'_>> = None;
+/// Tells of each entry in whole lines.
+fn deliver(from: u64, bytes: &[u8], tell: &mut impl FnMut(Happening<'_>)) {
     let mut at = 0;
-    while let Some(length) = memchr::memchr(b'\n', &bytes[at..]) {
-        each_entry_in(from + at as u64, &bytes[at..at + length], |entry| {
-            if let Some(before) = before.replace(entry) {
-                tell(Happening::Added(before), true);
-            }
-        });
-        at += length + 1;
+    for newline in memchr::memchr_iter(b'\n', bytes) {
+        each_entry_in(from + at as u64, &bytes[at..newline], |entry| tell(Happening::Added(entry)));
+        at = newline + 1;
     }
-    match (before, last) {
-        (Some(before), Last::Left) => return (before.span().offset - from) as usize,
-        (Some(before), Last::Told) => tell(Happening::Added(before), false),
-        (None, _) => {}
-    }
-    at
 }
 
 /// Hands out the entries of a line: nearly always the line itself.
