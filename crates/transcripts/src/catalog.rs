@@ -1,5 +1,6 @@
 //! What was learnt of sessions, kept beside nothing of Claude Code's: a cache that may be deleted at any time.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs;
 use std::io::Write as _;
@@ -8,6 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::facts::Opening;
 use crate::skim::Skim;
 use crate::walk::State;
 
@@ -20,15 +22,6 @@ pub(crate) struct Catalog<'a> {
     pub(crate) kept: HashMap<&'a str, Kept<'a>>,
 }
 
-/// When what was learnt of a session is decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Decode {
-    /// At once, because most will be asked for.
-    Now,
-    /// When it is asked for.
-    Later,
-}
-
 /// What was learnt of one session, as it is kept.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Kept<'a> {
@@ -39,39 +32,71 @@ pub(crate) struct Kept<'a> {
     inode: u64,
     pub(crate) message_count: Option<u64>,
     skim: &'a [u8],
-    /// The same, decoded. Boxed, because it is moved a lot.
-    #[serde(skip)]
-    decoded: Option<Box<Skim>>,
 }
 
 /// What was learnt of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct Record<T = String> {
     pub(crate) state: State,
     pub(crate) message_count: Option<u64>,
-    pub(crate) skim: Skim,
+    pub(crate) skim: Skim<T>,
 }
 
-impl Kept<'_> {
+/// What was learnt of one session, now or before.
+#[derive(Debug)]
+pub(crate) enum Learnt<'a> {
+    Kept(&'a Kept<'a>),
+    /// Boxed, because nearly all are of the other kind.
+    Fresh(Box<Record>),
+}
+
+/// What is kept of it beside its name: its file's state, its count of messages, its skim.
+type Encoded<'a> = (State, Option<u64>, Cow<'a, [u8]>);
+
+impl<'a> Kept<'a> {
+    fn state(&self) -> State {
+        State { size: self.size, modified: self.modified, inode: self.inode }
+    }
+
     /// Returns whether the file is as it was.
     pub(crate) fn fits(&self, state: State) -> bool {
-        State { size: self.size, modified: self.modified, inode: self.inode } == state
+        self.state() == state
     }
 
-    /// Returns what was learnt of a file that is still as it was, once.
-    pub(crate) fn take(&mut self, state: State) -> Option<Box<Record>> {
-        let skim = self.fits(state).then(|| self.decoded.take().or_else(|| self.decode())).flatten()?;
-        Some(Box::new(Record { state, message_count: self.message_count, skim: *skim }))
-    }
-
-    /// Returns what was learnt of a file that may have grown since, so that its beginning is the same.
-    pub(crate) fn beginning(&self, state: State) -> Option<Box<Skim>> {
+    /// Returns how a file begins that may have grown since.
+    pub(crate) fn beginning(&self, state: State) -> Option<Opening> {
         let may_begin = self.inode == state.inode && self.size <= state.size;
-        may_begin.then(|| self.decode()).flatten()
+        may_begin.then(|| self.decoded().opening.with(|text| (*text).to_owned()))
     }
 
-    fn decode(&self) -> Option<Box<Skim>> {
-        postcard::from_bytes(self.skim).ok()
+    /// Returns what was learnt; its texts are those of the catalog itself.
+    fn decoded(&self) -> Skim<&'a str> {
+        // The catalog's checksum is that of what was encoded.
+        postcard::from_bytes(self.skim).unwrap_or_default()
+    }
+}
+
+impl Learnt<'_> {
+    /// Returns it, with texts that are only lent.
+    pub(crate) fn lent(&self) -> Record<&str> {
+        match self {
+            Learnt::Kept(kept) => {
+                Record { state: kept.state(), message_count: kept.message_count, skim: kept.decoded() }
+            }
+            Learnt::Fresh(record) => {
+                Record { state: record.state, message_count: record.message_count, skim: record.skim.lent() }
+            }
+        }
+    }
+
+    fn encoded(&self) -> postcard::Result<Encoded<'_>> {
+        Ok(match self {
+            Learnt::Kept(kept) => (kept.state(), kept.message_count, Cow::Borrowed(kept.skim)),
+            Learnt::Fresh(record) => {
+                let skim = postcard::to_allocvec(&record.skim)?;
+                (record.state, record.message_count, Cow::Owned(skim))
+            }
+        })
     }
 }
 
@@ -82,13 +107,9 @@ impl<'a> Catalog<'a> {
     }
 
     /// Reads what was kept. A catalog that is missing, damaged or of another version knows nothing.
-    pub(crate) fn of(bytes: &'a [u8], decode: Decode) -> Self {
+    pub(crate) fn of(bytes: &'a [u8]) -> Self {
         let kept = bytes.strip_prefix(FORMAT).and_then(checked);
-        let mut kept: Vec<Kept<'a>> =
-            kept.and_then(|kept| postcard::from_bytes(kept).ok()).unwrap_or_default();
-        if decode == Decode::Now {
-            kept.iter_mut().for_each(|kept| kept.decoded = kept.decode());
-        }
+        let kept: Vec<Kept<'a>> = kept.and_then(|kept| postcard::from_bytes(kept).ok()).unwrap_or_default();
         Self { kept: kept.into_iter().map(|kept| (kept.file, kept)).collect() }
     }
 
@@ -100,18 +121,19 @@ impl<'a> Catalog<'a> {
         write_whole(path, &[FORMAT, &sum, &kept].concat()).map_err(Error::io("write", path))
     }
 
-    /// Keeps what was learnt of files, and nothing else.
+    /// Keeps what was learnt of files, unless they were written to after some time, and nothing else.
     pub(crate) fn keep<'r, N: AsRef<str>>(
         path: &Path,
-        records: impl Iterator<Item = (N, &'r Record)>,
+        until: i64,
+        learnt: impl Iterator<Item = (N, &'r Learnt<'r>)>,
     ) -> Result<()> {
-        let skims = records.map(|(file, record)| Ok((file, record, postcard::to_allocvec(&record.skim)?)));
-        let skims: Vec<(N, &Record, Vec<u8>)> =
-            skims.collect::<postcard::Result<_>>().map_err(not_kept(path))?;
-        let kept = skims.iter().map(|(file, record, skim)| {
-            let (file, State { size, modified, inode }) = (file.as_ref(), record.state);
-            let message_count = record.message_count;
-            (file, Kept { file, size, modified, inode, message_count, skim, decoded: None })
+        let encoded = learnt.map(|(file, learnt)| Ok((file, learnt.encoded()?)));
+        let encoded: Vec<(N, Encoded<'_>)> =
+            encoded.collect::<postcard::Result<_>>().map_err(not_kept(path))?;
+        let settled = encoded.iter().filter(|(_, (state, ..))| state.modified < until);
+        let kept = settled.map(|(file, (state, message_count, skim))| {
+            let (file, State { size, modified, inode }) = (file.as_ref(), *state);
+            (file, Kept { file, size, modified, inode, message_count: *message_count, skim })
         });
         Catalog { kept: kept.collect() }.save(path)
     }

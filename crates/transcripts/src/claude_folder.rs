@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::catalog::{Catalog, Decode, Record};
+use crate::catalog::{Catalog, Learnt};
 use crate::count::Count;
 use crate::error::{Error, Result};
 use crate::folder::Folder;
@@ -115,11 +115,8 @@ impl ClaudeFolder {
         let projects = self.projects();
         let bytes = OnceLock::new();
         let read = || options.index.as_deref().map(Catalog::bytes).unwrap_or_default();
-        let decode = if options.limit == 0 { Decode::Now } else { Decode::Later };
-        let load = || Catalog::of(bytes.get_or_init(read), decode);
+        let load = || Catalog::of(bytes.get_or_init(read));
         let (catalog, walked) = thread::scope(|scope| {
-            // The catalog is decoded here: a hundred thousand small texts are allocated sooner on a process's first thread,
-            // whose memory grows by larger steps.
             let walked = scope.spawn(|| walk(&projects, options.links));
             (load(), walked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         });
@@ -130,14 +127,12 @@ impl ClaudeFolder {
         if options.limit > 0 {
             found.truncate(options.limit);
         }
-        let looked = Looked::at(&found, catalog, options.links);
-        if let Some(index) = options.index.as_deref().filter(|_| looked.has_news && options.limit == 0) {
-            let now = now();
-            let settled = |(_, record): &(_, &Record)| record.state.modified.saturating_add(RACY) < now;
-            let records = looked.records.iter().map(|record| &**record);
-            Catalog::keep(index, found.iter().map(Found::name).zip(records).filter(settled))?;
+        let Looked { learnt, has_news } = Looked::at(&found, &catalog, options.links);
+        if let Some(index) = options.index.as_deref().filter(|_| has_news && options.limit == 0) {
+            let files = found.iter().map(Found::name);
+            Catalog::keep(index, now().saturating_sub(RACY), files.zip(&learnt))?;
         }
-        Ok(Listing { unreadable, ..assemble(found, looked.records, &self.live()) })
+        Ok(Listing { unreadable, ..assemble(found, &learnt, &self.live()) })
     }
 
     /// Counts the messages of sessions that nobody counted since they changed, the newest first, and keeps the counts in
@@ -155,7 +150,7 @@ impl ClaudeFolder {
     /// Keeps counts in an index, of files that are still as the index knows them. Returns how many those were.
     pub fn keep_counts(&self, index: &Path, counts: impl IntoIterator<Item = Count>) -> Result<usize> {
         let bytes = Catalog::bytes(index);
-        let mut catalog = Catalog::of(&bytes, Decode::Later);
+        let mut catalog = Catalog::of(&bytes);
         let mut kept = 0;
         for count in counts {
             let project = count.path.parent().and_then(Path::file_name).unwrap_or_default();
@@ -214,7 +209,7 @@ impl ClaudeFolder {
         let is_ours = path.extension().is_some_and(|it| it == "jsonl") && !id.is_empty();
         let found = Found::at(path, id, links).filter(|_| is_ours).ok_or_else(not_found)?;
         let record = Look::at(&found, None, links).record(&mut Buffer::default());
-        let listing = assemble(vec![found], vec![Box::new(record)], &self.live());
+        let listing = assemble(vec![found], &[Learnt::Fresh(Box::new(record))], &self.live());
         listing.sessions.into_iter().next().ok_or_else(not_found)
     }
 

@@ -1,6 +1,5 @@
 //! Facts about a session that stand in single lines.
 
-use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use memchr::memchr;
@@ -25,34 +24,34 @@ const RECENT: usize = 8;
 
 /// What the beginning of a transcript tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Opening {
-    pub(crate) cwd: Option<String>,
+pub(crate) struct Opening<T = String> {
+    pub(crate) cwd: Option<T>,
     /// When the first line was written that says so.
-    pub(crate) began_at: Option<String>,
-    pub(crate) first_prompt: Option<String>,
+    pub(crate) began_at: Option<T>,
+    pub(crate) first_prompt: Option<T>,
     /// The first entry of the conversation: forks share it.
-    pub(crate) root: Option<String>,
-    pub(crate) forked_from: Option<String>,
-    pub(crate) branch: Option<String>,
+    pub(crate) root: Option<T>,
+    pub(crate) forked_from: Option<T>,
+    pub(crate) branch: Option<T>,
     /// The repository's directory, for a session in a worktree.
-    pub(crate) worktree_of: Option<String>,
-    pub(crate) version: Option<String>,
+    pub(crate) worktree_of: Option<T>,
+    pub(crate) version: Option<T>,
     /// It is a subagent's.
     pub(crate) is_sidechain: bool,
 }
 
 /// What the end of a transcript tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ending {
-    pub(crate) custom_title: Option<String>,
-    pub(crate) ai_title: Option<String>,
-    pub(crate) last_prompt: Option<String>,
-    pub(crate) summary: Option<String>,
+pub(crate) struct Ending<T = String> {
+    pub(crate) custom_title: Option<T>,
+    pub(crate) ai_title: Option<T>,
+    pub(crate) last_prompt: Option<T>,
+    pub(crate) summary: Option<T>,
     /// Empty if it was taken off.
-    pub(crate) tag: Option<String>,
-    pub(crate) branch: Option<String>,
-    pub(crate) model: Option<String>,
-    pub(crate) relocated: Option<String>,
+    pub(crate) tag: Option<T>,
+    pub(crate) branch: Option<T>,
+    pub(crate) model: Option<T>,
+    pub(crate) relocated: Option<T>,
     /// The last line is no entry, or has no end.
     pub(crate) is_torn: bool,
     /// There is not a single entry among the lines.
@@ -136,6 +135,43 @@ struct Worktree<'a> {
 struct Forked<'a> {
     #[serde(borrow)]
     session_id: Option<Text<'a>>,
+}
+
+impl<T> Opening<T> {
+    /// Returns the same with its texts kept in another way.
+    pub(crate) fn with<'s, U>(&'s self, text: impl Fn(&'s T) -> U) -> Opening<U> {
+        let text = |of: &'s Option<T>| of.as_ref().map(&text);
+        Opening {
+            cwd: text(&self.cwd),
+            began_at: text(&self.began_at),
+            first_prompt: text(&self.first_prompt),
+            root: text(&self.root),
+            forked_from: text(&self.forked_from),
+            branch: text(&self.branch),
+            worktree_of: text(&self.worktree_of),
+            version: text(&self.version),
+            is_sidechain: self.is_sidechain,
+        }
+    }
+}
+
+impl<T> Ending<T> {
+    /// Returns the same with its texts kept in another way.
+    pub(crate) fn with<'s, U>(&'s self, text: impl Fn(&'s T) -> U) -> Ending<U> {
+        let text = |of: &'s Option<T>| of.as_ref().map(&text);
+        Ending {
+            custom_title: text(&self.custom_title),
+            ai_title: text(&self.ai_title),
+            last_prompt: text(&self.last_prompt),
+            summary: text(&self.summary),
+            tag: text(&self.tag),
+            branch: text(&self.branch),
+            model: text(&self.model),
+            relocated: text(&self.relocated),
+            is_torn: self.is_torn,
+            is_unreadable: self.is_unreadable,
+        }
+    }
 }
 
 /// Reads the first lines of a transcript until it knows what was asked first.
@@ -421,11 +457,6 @@ fn is_telling(kind: &[u8]) -> bool {
 
 fn is_chained(line: &[u8]) -> bool {
     line.starts_with(b"{\"parentUuid\":") || line.starts_with(b"{\"uuid\":")
-}
-
-/// Returns a name for people: the first that there is.
-pub(crate) fn first_of<'a>(names: impl IntoIterator<Item = &'a Option<String>>) -> Option<Cow<'a, str>> {
-    names.into_iter().flatten().next().map(|name| Cow::Borrowed(name.as_str()))
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use std::thread;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::catalog::Record;
-use crate::facts::{first_of, shortened};
+use crate::catalog::{Learnt, Record};
+use crate::facts::shortened;
 use crate::live::Live;
 use crate::project::Projects;
 use crate::session::{Directory, Health, Session, folder_of};
@@ -30,32 +30,27 @@ pub struct Listing {
     pub unreadable: Vec<PathBuf>,
 }
 
-/// Puts a listing together. The records are in the order of the files.
-#[expect(clippy::vec_box, reason = "records are large and come from the catalog without being copied")]
-pub(crate) fn assemble(found: Vec<Found>, records: Vec<Box<Record>>, live: &[Live]) -> Listing {
-    let origins = origins(&records);
-    let mut known: Vec<(Found, Box<Record>)> = found.into_iter().zip(records).collect();
-    let some = |known: Vec<(Found, Box<Record>)>| {
-        let mut projects = Projects::default();
-        known.into_iter().map(|(found, record)| session(found, record, &mut projects)).collect::<Vec<_>>()
-    };
-    let mut sessions = if known.len() < MANY {
-        some(known)
-    } else {
-        let others = known.split_off(known.len() / 2);
-        thread::scope(|scope| {
-            let others = scope.spawn(|| some(others));
-            let mut sessions = some(known);
-            sessions.extend(others.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            sessions
-        })
+/// Puts a listing together. What was learnt is in the order of the files.
+pub(crate) fn assemble(mut found: Vec<Found>, learnt: &[Learnt<'_>], live: &[Live]) -> Listing {
+    let others = found.split_off(if found.len() < MANY { found.len() } else { found.len() / 2 });
+    let (learnt, other) = learnt.split_at(found.len());
+    let (mut sessions, roots) = match others.is_empty() {
+        true => sessions(found, learnt),
+        false => thread::scope(|scope| {
+            let others = scope.spawn(|| sessions(others, other));
+            let (mut all, mut roots) = sessions(found, learnt);
+            let others = others.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            all.extend(others.0);
+            roots.extend(others.1);
+            (all, roots)
+        }),
     };
     for live in live {
         if let Some(session) = sessions.iter_mut().find(|session| session.session_id == live.session) {
             session.live.get_or_insert_with(|| live.clone());
         }
     }
-    for (fork, origin) in origins {
+    for (fork, origin) in origins(&roots) {
         let origin = sessions[origin].session_id.clone();
         sessions[fork].forked_from.get_or_insert(origin);
     }
@@ -65,12 +60,12 @@ pub(crate) fn assemble(found: Vec<Found>, records: Vec<Box<Record>>, live: &[Liv
 
 /// Finds forks that do not say what they were forked from: Claude Code copies the entries as they are. The session that
 /// began first is the origin. Returns the numbers of fork and origin.
-fn origins(records: &[Box<Record>]) -> HashMap<usize, usize> {
-    let began = |at: usize| (records[at].skim.opening.began_at.as_deref().unwrap_or("~"), at);
-    let mut first: HashMap<&str, usize> = HashMap::with_capacity(records.len());
+fn origins(roots: &[Root<'_>]) -> HashMap<usize, usize> {
+    let began = |at: usize| (roots[at].began_at.unwrap_or("~"), at);
+    let mut first: HashMap<&str, usize> = HashMap::with_capacity(roots.len());
     let mut sharing = Vec::new();
-    for (at, record) in records.iter().enumerate() {
-        let Some(root) = record.skim.opening.root.as_deref() else { continue };
+    for (at, root) in roots.iter().enumerate() {
+        let Some(root) = root.entry else { continue };
         let origin = first.entry(root).or_insert(at);
         if *origin != at {
             sharing.extend([(root, at), (root, *origin)]);
@@ -79,6 +74,12 @@ fn origins(records: &[Box<Record>]) -> HashMap<usize, usize> {
     }
     let forks = sharing.into_iter().map(|(root, at)| (at, first[root]));
     forks.filter(|(fork, origin)| fork != origin).collect()
+}
+
+/// What a session began with: forks share it.
+struct Root<'a> {
+    entry: Option<&'a str>,
+    began_at: Option<&'a str>,
 }
 
 /// Tells each origin of its forks.
@@ -99,18 +100,31 @@ fn tell_origins(sessions: &mut [Session]) {
     }
 }
 
-fn session(found: Found, record: Box<Record>, projects: &mut Projects) -> Session {
+/// Returns sessions, and what each began with.
+fn sessions<'a>(found: Vec<Found>, learnt: &'a [Learnt<'_>]) -> (Vec<Session>, Vec<Root<'a>>) {
+    let mut projects = Projects::default();
+    let (mut sessions, mut roots) = (Vec::with_capacity(found.len()), Vec::with_capacity(found.len()));
+    for (found, learnt) in found.into_iter().zip(learnt) {
+        let record = learnt.lent();
+        roots.push(Root { entry: record.skim.opening.root, began_at: record.skim.opening.began_at });
+        sessions.push(session(found, record, &mut projects));
+    }
+    (sessions, roots)
+}
+
+fn session(found: Found, record: Record<&str>, projects: &mut Projects) -> Session {
     let folder = found.has_folder.then(|| folder_of(&found.path));
     let beside = folder.as_deref().map(Beside::of).unwrap_or_default();
     let health = health(&record);
-    let Record { message_count, skim: Skim { opening, ending }, .. } = *record;
-    let custom_title = ending.custom_title.or(beside.custom_title);
-    let last_prompt = ending.last_prompt.map(|prompt| shortened(&prompt));
-    let names = [&custom_title, &ending.ai_title, &last_prompt, &ending.summary, &opening.first_prompt];
-    let name = first_of(names).map(std::borrow::Cow::into_owned);
+    let Record { message_count, skim: Skim { opening, ending }, .. } = record;
+    let own = |text: Option<&str>| text.map(str::to_owned);
+    let custom_title = own(ending.custom_title).or(beside.custom_title);
+    let name = own(custom_title.as_deref().or(ending.ai_title));
+    let name = name.or_else(|| ending.last_prompt.map(shortened));
+    let name = name.or_else(|| own(ending.summary.or(opening.first_prompt)));
     let is_moved = ending.relocated.is_some();
     let cwd = ending.relocated.or(opening.cwd);
-    let place = cwd.as_deref().map(|cwd| projects.of(cwd));
+    let place = cwd.map(|cwd| projects.of(cwd));
     let directory = match &place {
         None => Directory::Unknown,
         Some(place) if !place.exists => Directory::Vanished,
@@ -118,7 +132,7 @@ fn session(found: Found, record: Box<Record>, projects: &mut Projects) -> Sessio
         Some(_) => Directory::Present,
     };
     let project =
-        opening.worktree_of.map(|main| projects.of(&main).project).or(place.map(|place| place.project));
+        opening.worktree_of.map(|main| projects.of(main).project).or(place.map(|place| place.project));
     let updated_at =
         Timestamp::from_nanosecond(i128::from(found.state.modified)).unwrap_or(Timestamp::UNIX_EPOCH);
     Session {
@@ -128,26 +142,26 @@ fn session(found: Found, record: Box<Record>, projects: &mut Projects) -> Sessio
         project,
         name,
         custom_title,
-        first_prompt: opening.first_prompt,
+        first_prompt: own(opening.first_prompt),
         message_count,
         created_at: opening.began_at.and_then(|at| at.parse().ok()),
         updated_at,
-        git_branch: ending.branch.or(opening.branch),
-        model: ending.model,
-        tag: ending.tag.filter(|tag| !tag.is_empty()),
+        git_branch: own(ending.branch.or(opening.branch)),
+        model: own(ending.model),
+        tag: own(ending.tag.filter(|tag| !tag.is_empty())),
         archived: beside.archived,
         size: found.state.size,
         health,
         live: None,
         subagents: folder.as_deref().map(subagent::ids).unwrap_or_default(),
-        forked_from: opening.forked_from,
+        forked_from: own(opening.forked_from),
         forks: Vec::new(),
-        version: opening.version,
+        version: own(opening.version),
         path: found.path,
     }
 }
 
-fn health(record: &Record) -> Health {
+fn health(record: &Record<&str>) -> Health {
     match record {
         Record { state: State { inode: 0, .. }, .. } => Health::Unreadable,
         Record { state: State { size: 0, .. }, .. } => Health::Empty,

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::catalog::{Catalog, Kept, Record};
+use crate::catalog::{Catalog, Kept, Learnt, Record};
 use crate::claude_folder::Links;
 use crate::facts::Opening;
 use crate::skim::{Buffer, Missing, Skim, is_missing};
@@ -22,19 +22,19 @@ const BATCH: usize = 8;
 pub(crate) const RACY: i64 = 1_000_000_000;
 
 /// What was learnt of some files, in their order.
-#[expect(clippy::vec_box, reason = "records are large and go from here to the listing without being copied")]
-pub(crate) struct Looked {
-    pub(crate) records: Vec<Box<Record>>,
+pub(crate) struct Looked<'a> {
+    pub(crate) learnt: Vec<Learnt<'a>>,
     /// Not all of it was known before, or some of that is gone.
     pub(crate) has_news: bool,
 }
 
-impl Looked {
+impl<'a> Looked<'a> {
     /// Looks at files that a catalog may know already.
-    pub(crate) fn at(found: &[Found], mut catalog: Catalog<'_>, links: Links) -> Self {
-        let take = |found: &Found| catalog.kept.get_mut(&*found.name())?.take(found.state);
-        let mut records: Vec<Option<Box<Record>>> = found.iter().map(take).collect();
-        let mut stale: Vec<usize> = (0..found.len()).filter(|at| records[*at].is_none()).collect();
+    pub(crate) fn at(found: &[Found], catalog: &'a Catalog<'a>, links: Links) -> Self {
+        let known = |found: &Found| catalog.kept.get(&*found.name()).filter(|kept| kept.fits(found.state));
+        let mut learnt: Vec<Option<Learnt<'a>>> =
+            found.iter().map(|found| known(found).map(Learnt::Kept)).collect();
+        let mut stale: Vec<usize> = (0..found.len()).filter(|at| learnt[*at].is_none()).collect();
         // In the order of the disk, more or less.
         stale.sort_unstable_by_key(|at| found[*at].state.inode);
         let (next, all) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(stale.len())));
@@ -55,10 +55,10 @@ impl Looked {
             });
         }
         for (at, record) in all.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
-            records[at] = Some(record);
+            learnt[at] = Some(Learnt::Fresh(record));
         }
         let has_news = !stale.is_empty() || catalog.kept.len() > found.len();
-        Self { records: records.into_iter().flatten().collect(), has_news }
+        Self { learnt: learnt.into_iter().flatten().collect(), has_news }
     }
 }
 
@@ -110,7 +110,7 @@ pub(crate) struct Look<'a> {
 impl<'a> Look<'a> {
     /// Opens a file.
     pub(crate) fn at(found: &'a Found, known: Option<&Kept<'_>>, links: Links) -> Self {
-        let opening = known.and_then(|kept| kept.beginning(found.state)).map(|skim| skim.opening);
+        let opening = known.and_then(|kept| kept.beginning(found.state));
         let opening = opening.filter(|opening| opening.first_prompt.is_some());
         Self { found, file: found.open(links), opening }
     }

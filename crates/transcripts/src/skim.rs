@@ -27,9 +27,9 @@ const LONGEST_LINE: u64 = 16 << 20;
 
 /// What is known of a session without reading all of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Skim {
-    pub(crate) opening: Opening,
-    pub(crate) ending: Ending,
+pub(crate) struct Skim<T = String> {
+    pub(crate) opening: Opening<T>,
+    pub(crate) ending: Ending<T>,
 }
 
 /// Room for what is read, used again for the next file.
@@ -98,6 +98,11 @@ fn read_in_memory(_: &File, _: &mut [u8], _: u64) -> io::Result<usize> {
 }
 
 impl Skim {
+    /// Returns the same, with texts that are only lent.
+    pub(crate) fn lent(&self) -> Skim<&str> {
+        Skim { opening: self.opening.with(String::as_str), ending: self.ending.with(String::as_str) }
+    }
+
     /// Has the system fetch what a look at a file will read, and does not wait for it.
     pub(crate) fn announce(file: &File, size: u64, known: Option<&Opening>) {
         // If it does not, that only costs time.

@@ -108,7 +108,7 @@ fn look_into(folder: &Path, links: Links, handles: &AtomicUsize) -> io::Result<V
         match name.strip_suffix(".jsonl") {
             Some(id) if is_uuid(id) => found.extend(stat(of_itself).filter(is_file).map(|stat| Found {
                 id: id.to_owned(),
-                path: folder.join(name),
+                path: joined(folder, name),
                 folder: kept.cloned(),
                 state: State::of_file(&stat),
                 has_folder: false,
@@ -126,6 +126,14 @@ fn look_into(folder: &Path, links: Links, handles: &AtomicUsize) -> io::Result<V
         session.has_folder = folders.binary_search(&session.id).is_ok();
     }
     Ok(found)
+}
+
+/// Joins a name to a folder, in memory that is asked for once.
+fn joined(folder: &Path, name: &str) -> PathBuf {
+    let mut path = PathBuf::with_capacity(folder.as_os_str().len() + 1 + name.len());
+    path.push(folder);
+    path.push(name);
+    path
 }
 
 fn is_file(stat: &Stat) -> bool {

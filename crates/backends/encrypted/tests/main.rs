@@ -7,12 +7,15 @@ use std::sync::{Arc, LazyLock};
 
 use pollster::block_on;
 use rethread_encrypted::{EncryptedBackend, MasterKey};
+use rethread_postgres::PostgresBackend;
+use rethread_s3::S3Backend;
 use rethread_sqlite::SqliteBackend;
 use rethread_store::backend::{Backend, Durability, From, LogKey, LogName, Space, Target};
 use rethread_store::{
     BlobId, Cleaning, Entry, Error, FileBackend, Fork, Line, MemoryBackend, NewSession, Options, Session,
     SessionId, Stamp, Store, conformance,
 };
+use rethread_testkit::{Postgres, S3, cannot};
 use tempfile::TempDir;
 
 const ZERO: std::time::Duration = std::time::Duration::ZERO;
@@ -87,6 +90,37 @@ fn the_contract_holds_between_two_handles() {
         let folder = folder();
         let open = || EncryptedBackend::new(FileBackend::new(&folder), &key);
         (open(), open())
+    }));
+}
+
+#[test]
+fn the_contract_holds_in_a_database() {
+    let Some(server) = Postgres::shared() else { return cannot("PostgreSQL is not installed") };
+    let key = MasterKey::generate().unwrap();
+    let open = |url: &str| {
+        let backend = PostgresBackend::new(rethread_postgres::Settings::parse(url).unwrap()).unwrap();
+        EncryptedBackend::new(backend, &key)
+    };
+    block_on(conformance::backend(|| open(&server.fresh())));
+    block_on(conformance::handles(|| {
+        let url = server.fresh();
+        (open(&url), open(&url))
+    }));
+}
+
+#[test]
+fn the_contract_holds_in_s3() {
+    let Some(server) = S3::shared() else { return cannot("there is no S3 server: scripts/setup s3") };
+    let (key, way) = (MasterKey::generate().unwrap(), server.way());
+    let open = |bucket: &str| {
+        let settings = rethread_s3::Settings::parse(&format!("s3://{bucket}/team")).unwrap();
+        let backend = S3Backend::new(&settings.with_variables(way.variables())).unwrap();
+        EncryptedBackend::new(backend, &key)
+    };
+    block_on(conformance::backend(|| open(&server.bucket())));
+    block_on(conformance::handles(|| {
+        let bucket = server.bucket();
+        (open(&bucket), open(&bucket))
     }));
 }
 

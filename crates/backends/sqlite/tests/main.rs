@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use pollster::block_on;
 use rethread_sqlite::SqliteBackend;
 use rethread_store::backend::{Backend as _, Chunk, Expect, From, Key, LogKey, LogName, Space};
-use rethread_store::{BlobId, Claim, Entry, Error, NewSession, Options, Store, conformance};
+use rethread_store::{BlobId, Entry, Error, NewSession, Options, Store, conformance};
 use tempfile::TempDir;
 
 /// A backend in a folder of its own, which the next run of the tests clears away.

@@ -83,9 +83,7 @@ fn is_fenced<T: std::fmt::Debug>(rule: Rule, answer: Result<T>) {
 async fn said(rule: Rule, sides: [&Session; 2], expected: &[&str]) {
     for session in sides {
         let history = rule.ok(session.messages().await);
-        rule.same(
-            history.entries().map(|entry| entry.id().to_string()).collect(),
-            expected.to_vec().into_iter().map(String::from).collect::<Vec<_>>(),
-        );
+        let said: Vec<&str> = history.entries().map(|entry| entry.id().as_str()).collect();
+        rule.same(said, expected.to_vec());
     }
 }
