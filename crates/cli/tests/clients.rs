@@ -108,6 +108,67 @@ fn the_typescript_adapter_loses_and_doubles_nothing_though_answers_are_lost() {
     }
 }
 
+/// What a program of somebody's own does with the adapter that it has installed: say something, and read it back.
+const USE_IN_NODE: &str = r#"
+import { RethreadSessionStore } from "rethread-session-store";
+const store = RethreadSessionStore.fromEnvironment();
+const key = { projectKey: "p", sessionId: "8f529643-98e0-4045-abbb-6f2887e6ce71" };
+await store.append(key, [{ type: "user", uuid: "u1" }]);
+console.log(JSON.stringify(await store.load(key)));
+"#;
+const USE_IN_PYTHON: &str = r#"
+import asyncio, json
+from rethread_session_store import RethreadSessionStore
+async def main():
+    key = {"project_key": "p", "session_id": "00529643-98e0-4045-abbb-6f2887e6ce71"}
+    async with RethreadSessionStore.from_environment() as store:
+        await store.append(key, [{"type": "user", "uuid": "u1"}])
+        print(json.dumps(await store.load(key)))
+asyncio.run(main())
+"#;
+
+#[test]
+fn what_is_published_of_each_adapter_works_in_a_project_that_has_nothing_else() {
+    let (served, folder) = (Served::on_files(), tempfile::tempdir().unwrap());
+    let folder = folder.path();
+    let run = |command: &mut Command| {
+        command.stdin(Stdio::null()).current_dir(folder);
+        command.env("RETHREAD_URL", &served.url).env("RETHREAD_TOKEN", &served.token);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let Some(sdk) = package("agent-sdk-python") else {
+        return cannot("the agent SDK for Python cannot be installed");
+    };
+    if typescript().is_none() {
+        return;
+    }
+    run(Command::new(repository().join("scripts/clients")).args(["pack", folder.to_str().unwrap()]));
+    let packed = |extension: &str| {
+        let mut files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        files.find(|path| path.extension().is_some_and(|it| it == extension)).unwrap()
+    };
+
+    fs::write(folder.join("package.json"), r#"{"type":"module"}"#).unwrap();
+    fs::write(folder.join("use.js"), USE_IN_NODE).unwrap();
+    let install = ["install", "--omit=optional", "--no-audit", "--no-fund", "--loglevel=error"];
+    run(Command::new("npm").args(install).arg(packed("tgz")));
+    assert_eq!(run(Command::new("node").arg("use.js")), "[{\"type\":\"user\",\"uuid\":\"u1\"}]\n");
+    let installed = folder.join("node_modules/rethread-session-store");
+    assert!(installed.join("dist/index.d.ts").is_file() && installed.join("LICENSE-MIT").is_file());
+
+    let target = folder.join("python");
+    let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "--target"];
+    run(Command::new("python3").args(install).args([&target, &packed("whl")]));
+    fs::write(folder.join("use.py"), USE_IN_PYTHON).unwrap();
+    let said = run(Command::new("python3")
+        .arg("use.py")
+        .env("PYTHONPATH", format!("{}:{}", target.display(), sdk.display())));
+    assert_eq!(said, "[{\"type\": \"user\", \"uuid\": \"u1\"}]\n");
+    assert!(target.join("rethread_session_store/py.typed").is_file());
+}
+
 /// A program that asks the real CLI through an official SDK, with our adapter.
 struct Program<'a> {
     command: Command,
