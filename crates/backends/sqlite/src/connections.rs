@@ -147,3 +147,31 @@ fn patiently<T>(mut work: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Resu
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_written_is_synced_with_its_transaction_and_nobody_else_writes_meanwhile() {
+        let folder = tempfile::tempdir().unwrap();
+        let connections = Connections::new(folder.path().join("sessions.db"));
+        let other = Connections::new(folder.path().join("sessions.db"));
+        // For the connection that makes the file, and for one that finds it.
+        for connections in [&connections, &other] {
+            let (mode, synchronous, is_refused) = connections
+                .write("test", |transaction| {
+                    let mode: String = transaction.query_row("PRAGMA journal_mode", (), |row| row.get(0))?;
+                    let synchronous: i64 =
+                        transaction.query_row("PRAGMA synchronous", (), |row| row.get(0))?;
+                    // Nothing was written yet, and still nobody else can begin.
+                    let third = Connection::open(connections.path())?;
+                    third.busy_timeout(Duration::ZERO)?;
+                    let begun = third.execute_batch("BEGIN IMMEDIATE");
+                    Ok((mode, synchronous, begun.is_err()))
+                })
+                .unwrap();
+            assert_eq!((mode.as_str(), synchronous, is_refused), ("wal", 2, true));
+        }
+    }
+}
