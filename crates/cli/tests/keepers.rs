@@ -76,10 +76,11 @@ impl Machine {
         self.start_by(Command::new(env!("CARGO_BIN_EXE_rethread")));
     }
 
-    /// Starts it where the numbers of its processes mean nothing to others, as on another host.
-    fn start_apart(&self) {
+    /// Starts it on what others take for another host, where they cannot tell whether a process lives.
+    fn start_on(&self, host: &str) {
         let mut command = Command::new("unshare");
-        command.args(["--pid", "--fork", "--mount-proc", "--kill-child", env!("CARGO_BIN_EXE_rethread")]);
+        let rename = "hostname \"$0\" && exec \"$@\"";
+        command.args(["--uts", "sh", "-c", rename, host, env!("CARGO_BIN_EXE_rethread")]);
         self.start_by(command);
     }
 
@@ -105,13 +106,9 @@ impl Machine {
         }
     }
 
-    /// Signals the keeper that was started apart, not what keeps it apart.
-    fn signal_apart(&self, signal: Signal) {
+    fn signal(&self, signal: Signal) {
         let keeper = self.keeper.lock().unwrap();
-        let outer = keeper.as_ref().unwrap().id();
-        let inner = fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).unwrap();
-        let inner = Pid::from_raw(inner.trim().parse().unwrap()).unwrap();
-        kill_process(inner, signal).unwrap();
+        kill_process(Pid::from_child(keeper.as_ref().unwrap()), signal).unwrap();
     }
 
     fn ask<T>(
@@ -330,9 +327,9 @@ fn a_keeper_that_froze_on_another_host_does_nothing_to_what_is_in_s3_when_it_tha
 }
 
 fn frozen_on_another_host(place: &Place) {
-    let apart = Command::new("unshare").args(["--pid", "--fork", "--mount-proc", "true"]).output();
+    let apart = Command::new("unshare").args(["--uts", "hostname", "elsewhere"]).output();
     if !apart.is_ok_and(|ended| ended.status.success()) {
-        return cannot("processes cannot be kept apart here: that needs root");
+        return cannot("no other host can be made up here: that needs root");
     }
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().canonicalize().unwrap();
@@ -341,32 +338,36 @@ fn frozen_on_another_host(place: &Place) {
         fs::create_dir_all(&home).unwrap();
         Machine::new(&home, home.join("claude"), agent(&home), place)
     });
-    one.start_apart();
+    one.start_on("elsewhere");
     other.start();
     let project = project(&folder, 0);
     let id = one.begin(&project, "Begin.");
     let asked = until("somebody is asked", || other.requests().into_iter().next());
     let before = contents(&project);
-    one.signal_apart(Signal::STOP);
+    one.signal(Signal::STOP);
     let frozen = Instant::now();
 
     // It may be alive: nobody drives in its place, and nobody decides.
     assert_eq!(refusal(other.send(&id, "Go on.")), "held");
     let undecided = other.decide(&asked, "allow");
     assert!(undecided.is_err(), "{undecided:?}");
-    until("its lease lapses", || other.send(&id, "Go on.").ok());
+    let lease = format!("/sessions/{id}/lease");
+    until("its lease lapses", || other.post(&lease, &json!({ "action": "acquire" })).ok());
     assert!(frozen.elapsed() > Duration::from_secs(20), "after {:?}", frozen.elapsed());
-    let again = until("it asks there", || {
-        other.requests().into_iter().find(|it| it.state == AttentionState::Pending)
-    });
-    assert_ne!(again.shown.id, asked.shown.id);
 
-    one.signal_apart(Signal::CONT);
+    // It thaws with a decision before it that counted a moment ago.
+    one.signal(Signal::CONT);
     until("it knows that it drives no more", || {
         let is_over = |it: &Attention| it.shown.id == asked.shown.id && it.state != AttentionState::Pending;
         one.requests().iter().any(is_over).then_some(())
     });
     assert!(one.decide(&asked, "allow").is_err());
+    assert_eq!(contents(&project), before);
+    until("it goes on there", || other.send(&id, "Go on.").ok());
+    until("it asks there", || {
+        let is_new = |it: &Attention| it.state == AttentionState::Pending && it.shown.id != asked.shown.id;
+        other.requests().into_iter().find(is_new)
+    });
     until("everything comes to an end there", || {
         for attention in other.requests().iter().filter(|it| it.state == AttentionState::Pending) {
             drop(other.decide(attention, "deny"));

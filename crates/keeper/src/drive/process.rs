@@ -180,6 +180,15 @@ impl Driver {
         self.hold(keeper, &mut process, claim).await
     }
 
+    /// Returns whether the store says that this keeper drives the session. While that is being changed nobody knows.
+    pub(crate) async fn drives(&self) -> bool {
+        let lease = self.process.try_lock().ok().and_then(|process| process.lease.clone());
+        match lease {
+            Some(lease) => blocking(async move { lease.renew().await }).await.is_ok(),
+            None => false,
+        }
+    }
+
     /// Keeps the lease alive; ends the agent if somebody took over, or can have.
     pub(crate) async fn renew(self: &Arc<Self>, keeper: &Arc<Keeper>) {
         let (lease, begun) = (self.process.lock().await.lease.clone(), Instant::now());

@@ -183,8 +183,10 @@ impl Sharing {
 
     /// Looks at what others wrote.
     async fn hear(&mut self, keeper: &Arc<Keeper>, driver: &Arc<Driver>) -> Result<(), Error> {
-        let metadata = self.stored.metadata().await?;
-        for (request, proposal) in Proposal::all_of(&metadata) {
+        let proposals = Proposal::all_of(&self.stored.metadata().await?);
+        // Whoever stood still for longer than its lease may find decisions that do not concern it any more.
+        let proposals = if proposals.is_empty() || driver.drives().await { proposals } else { Vec::new() };
+        for (request, proposal) in proposals {
             let own = Arc::clone(keeper);
             let decided = tokio::task::spawn_blocking(move || {
                 own.attention.decide(&request, &proposal.digest, proposal.verdict(), &proposal.by)
