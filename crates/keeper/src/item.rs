@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use rethread_transcripts::{Entry, Line, Role, Span, View};
-use serde::{Deserialize, Serialize};
+use rethread_transcripts::{Entry, Line, Role, Said, Span};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -25,7 +25,7 @@ pub struct MessageItem<'a> {
     pub kind: Cow<'a, str>,
     /// A text, or an array of blocks, as they were written; null if it was left out for its size.
     #[schema(value_type = serde_json::Value)]
-    pub content: Option<Cow<'a, RawValue>>,
+    pub content: Option<Content<'a>>,
     /// How many bytes of content were left out: the message itself has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<u64>,
@@ -40,6 +40,40 @@ pub struct MessageItem<'a> {
     pub offset: Option<u64>,
     /// Only the stream knows it so far.
     pub provisional: bool,
+}
+
+/// What a message says, as it was written: JSON, and known to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content<'a>(Cow<'a, str>);
+
+impl<'a> Content<'a> {
+    /// Takes it as it stands.
+    pub(crate) fn of(raw: &'a RawValue) -> Self {
+        Self(Cow::Borrowed(raw.get()))
+    }
+
+    /// Returns it.
+    pub fn get(&self) -> &str {
+        &self.0
+    }
+
+    fn into_owned(self) -> Content<'static> {
+        Content(Cow::Owned(self.0.into_owned()))
+    }
+}
+
+impl Serialize for Content<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Content<'_> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Self(Cow::Owned(Box::<str>::from(raw).into())))
+    }
 }
 
 /// The members that the typed view leaves out.
@@ -64,31 +98,31 @@ impl<'a> MessageItem<'a> {
 
     /// Takes what a line says; `None` if nobody would want to see it.
     pub(crate) fn of_said(line: Line<'a>) -> Option<Self> {
-        let (entry, view) = line.said()?;
-        entry.is_message().then(|| Self::of_view(&entry, view))
+        let (entry, said) = line.said()?;
+        entry.is_message().then(|| Self::of_parts(&entry, said))
     }
 
     /// Reads an entry of a transcript.
     pub(crate) fn of_entry(entry: &Entry<'a>) -> Self {
-        Self::of_view(entry, entry.view())
+        Self::of_parts(entry, entry.view().into())
     }
 
-    fn of_view(entry: &Entry<'a>, view: View<'a>) -> Self {
+    fn of_parts(entry: &Entry<'a>, said: Said<'a>) -> Self {
         Self {
-            uuid: view.uuid,
-            parent_uuid: view.parent_uuid,
-            message_id: view.message_id,
+            uuid: said.uuid,
+            parent_uuid: said.parent_uuid,
+            message_id: said.message_id,
             role: match entry.role() {
                 Role::User => "user".into(),
                 Role::Assistant => "assistant".into(),
                 role => role.to_string().into(),
             },
             kind: kind(entry).into(),
-            content: view.content,
+            content: said.content.map(Content),
             omitted: None,
-            timestamp: view.timestamp,
-            model: view.model,
-            agent_id: view.agent_id,
+            timestamp: said.timestamp,
+            model: said.model,
+            agent_id: said.agent_id,
             offset: Some(entry.span().offset),
             provisional: false,
         }
@@ -103,7 +137,7 @@ impl<'a> MessageItem<'a> {
             message_id: own(self.message_id),
             role: Cow::Owned(self.role.into_owned()),
             kind: Cow::Owned(self.kind.into_owned()),
-            content: self.content.map(|content| Cow::Owned(content.into_owned())),
+            content: self.content.map(Content::into_owned),
             omitted: self.omitted,
             timestamp: own(self.timestamp),
             model: own(self.model),
@@ -129,7 +163,7 @@ impl<'a> MessageItem<'a> {
         write_text(out, ",\"role\":", Some(&self.role));
         write_text(out, ",\"kind\":", Some(&self.kind));
         out.extend_from_slice(b",\"content\":");
-        out.extend_from_slice(self.content.as_deref().map_or("null", RawValue::get).as_bytes());
+        out.extend_from_slice(self.content.as_ref().map_or("null", Content::get).as_bytes());
         if self.omitted.is_some() {
             write_number(out, ",\"omitted\":", self.omitted);
         }
@@ -146,10 +180,7 @@ impl<'a> MessageItem<'a> {
 
     /// Returns whether two say the same.
     pub(crate) fn says_the_same(&self, other: &MessageItem<'_>) -> bool {
-        fn content<'a>(item: &'a MessageItem<'_>) -> Option<&'a str> {
-            item.content.as_deref().map(RawValue::get)
-        }
-        self.role == other.role && content(self) == content(other) && self.omitted == other.omitted
+        self.role == other.role && self.content == other.content && self.omitted == other.omitted
     }
 }
 
@@ -160,16 +191,16 @@ impl MessageItem<'static> {
         let links: Links = serde_json::from_slice(bytes).unwrap_or_default();
         #[derive(Default, Deserialize)]
         #[serde(default)]
-        struct Content<'a> {
+        struct Parts<'a> {
             #[serde(borrow)]
             content: Option<&'a RawValue>,
             #[serde(borrow)]
             message: Option<&'a RawValue>,
         }
-        let outer: Content<'_> = serde_json::from_slice(bytes).unwrap_or_default();
-        let inner: Content<'_> =
+        let outer: Parts<'_> = serde_json::from_slice(bytes).unwrap_or_default();
+        let inner: Parts<'_> =
             outer.message.and_then(|message| serde_json::from_str(message.get()).ok()).unwrap_or_default();
-        let content = outer.content.or(inner.content).map(|content| content.to_owned());
+        let content = outer.content.or(inner.content).map(|content| Content::of(content).into_owned());
         let role = message.role.as_str().to_owned();
         let kind = match (&*role, message.tool_results().next().is_some()) {
             ("tool", _) | (_, true) => "tool_result",
@@ -182,7 +213,7 @@ impl MessageItem<'static> {
             parent_uuid: links.parent_uuid.map(Cow::Owned),
             message_id: links.message.and_then(|message| message.id).map(Cow::Owned),
             kind: kind.into(),
-            content: content.map(Cow::Owned),
+            content,
             omitted: None,
             timestamp: message.timestamp.as_ref().map(|at| at.clone().into_owned().into()),
             model: message.model.as_ref().map(|model| model.clone().into_owned().into()),
@@ -201,12 +232,12 @@ impl MessageItem<'static> {
             kind: String,
             uuid: Option<String>,
             #[serde(borrow)]
-            message: Option<Said<'a>>,
+            message: Option<Body<'a>>,
             timestamp: Option<String>,
             parent_tool_use_id: Option<&'a RawValue>,
         }
         #[derive(Deserialize)]
-        struct Said<'a> {
+        struct Body<'a> {
             id: Option<String>,
             model: Option<String>,
             #[serde(borrow)]
@@ -232,7 +263,7 @@ impl MessageItem<'static> {
             message_id: said.id.map(Cow::Owned),
             role: frame.kind.into(),
             kind: kind.into(),
-            content: Some(Cow::Owned(content.to_owned())),
+            content: Some(Content::of(content).into_owned()),
             omitted: None,
             timestamp: frame.timestamp.map(Cow::Owned),
             model: said.model.map(Cow::Owned),
@@ -295,7 +326,7 @@ mod tests {
                     message_id: text.clone(),
                     role: text.clone().unwrap_or_default(),
                     kind: "reply".into(),
-                    content: is_small.then(|| Cow::Owned(RawValue::from_string(content).unwrap())),
+                    content: is_small.then_some(Content(Cow::Owned(content))),
                     omitted: (!is_small).then_some(u64::MAX),
                     timestamp: text.clone(),
                     model: text.clone(),

@@ -107,10 +107,8 @@ fn upsert(item: MessageItem<'static>) -> Told {
 mod tests {
     use std::collections::BTreeMap;
 
-    use proptest::prelude::*;
-    use serde_json::value::RawValue;
-
     use super::*;
+    use proptest::prelude::*;
 
     fn item(uuid: &str, text: &str, provisional: bool) -> MessageItem<'static> {
         MessageItem {
@@ -119,7 +117,7 @@ mod tests {
             message_id: None,
             role: "assistant".into(),
             kind: "reply".into(),
-            content: Some(std::borrow::Cow::Owned(RawValue::from_string(format!("{text:?}")).unwrap())),
+            content: serde_json::from_value(text.into()).unwrap(),
             omitted: None,
             timestamp: None,
             model: None,

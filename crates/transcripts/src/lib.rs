@@ -63,7 +63,7 @@ pub use error::{Error, Result};
 pub use fault::{Fault, FaultKind};
 pub use folder_name::folder_name;
 pub use history::History;
-pub use line::Line;
+pub use line::{Line, Said};
 pub use listing::Listing;
 pub use live::Live;
 pub use message::{Block, Message, Role};

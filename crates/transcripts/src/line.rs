@@ -19,7 +19,38 @@ use crate::text::Text;
 pub struct Line<'a> {
     raw: &'a [u8],
     span: Span,
-    said: Option<(Entry<'a>, View<'a>)>,
+    said: Option<(Entry<'a>, Said<'a>)>,
+}
+
+/// What a line says, as far as that was read: its content is known to be JSON, and stands as it is.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Said<'a> {
+    /// Its id; of a prompt that came while a turn ran, the id it was sent under.
+    pub uuid: Option<Cow<'a, str>>,
+    /// When it was written.
+    pub timestamp: Option<Cow<'a, str>>,
+    /// The model that said it.
+    pub model: Option<Cow<'a, str>>,
+    /// What it follows.
+    pub parent_uuid: Option<Cow<'a, str>>,
+    /// The API message that it is a part of.
+    pub message_id: Option<Cow<'a, str>>,
+    /// The subagent that said it.
+    pub agent_id: Option<Cow<'a, str>>,
+    /// A text, or an array of blocks.
+    pub content: Option<Cow<'a, str>>,
+}
+
+impl<'a> From<View<'a>> for Said<'a> {
+    fn from(view: View<'a>) -> Self {
+        let View { uuid, timestamp, model, parent_uuid, message_id, agent_id, content } = view;
+        let content = content.map(|content| match content {
+            Cow::Borrowed(content) => Cow::Borrowed(content.get()),
+            Cow::Owned(content) => Cow::Owned(Box::<str>::from(content).into()),
+        });
+        Self { uuid, timestamp, model, parent_uuid, message_id, agent_id, content }
+    }
 }
 
 impl<'a> Line<'a> {
@@ -29,7 +60,7 @@ impl<'a> Line<'a> {
             Some(usual) => usual.said(raw, span),
             None => {
                 let link = Link::of(&Envelope::of(raw)?, span);
-                link.map(|link| Entry::new(raw, link)).map(|entry| (entry, entry.view()))
+                link.map(|link| Entry::new(raw, link)).map(|entry| (entry, entry.view().into()))
             }
         };
         Some(Self { raw, span, said })
@@ -46,7 +77,7 @@ impl<'a> Line<'a> {
     }
 
     /// Returns the entry and what it says, if it is part of a conversation.
-    pub fn said(self) -> Option<(Entry<'a>, View<'a>)> {
+    pub fn said(self) -> Option<(Entry<'a>, Said<'a>)> {
         self.said
     }
 }
@@ -74,9 +105,9 @@ struct Usual<'a> {
     #[serde(borrow)]
     message: Option<Strict<UsualBody<'a>>>,
     #[serde(borrow)]
-    content: Option<&'a RawValue>,
+    content: Option<Json<'a>>,
     #[serde(borrow)]
-    attachment: Option<&'a RawValue>,
+    attachment: Option<Json<'a>>,
     #[serde(borrow)]
     team_name: Option<Text<'a>>,
 }
@@ -88,7 +119,23 @@ struct UsualBody<'a> {
     #[serde(borrow)]
     model: Option<Text<'a>>,
     #[serde(borrow)]
-    content: Option<&'a RawValue>,
+    content: Option<Json<'a>>,
+}
+
+/// A value as it stands.
+#[derive(Clone, Copy, Debug)]
+struct Json<'a>(&'a str);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Json<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <&RawValue>::deserialize(deserializer).map(|raw| Self(raw.get()))
+    }
+}
+
+impl<'a> Json<'a> {
+    fn of_plain(json: &mut PlainJson<'a>) -> Option<Self> {
+        json.value().map(Self)
+    }
 }
 
 impl<'a> Usual<'a> {
@@ -115,8 +162,8 @@ impl<'a> Usual<'a> {
             b"isApiErrorMessage" => once(&mut usual.is_api_error_message, json.flag()?),
             b"isCompactSummary" => once(&mut usual.is_compact_summary, json.flag()?),
             b"message" => once(&mut usual.message, Strict(UsualBody::of_plain(json)?)),
-            b"content" => once(&mut usual.content, json.raw()?),
-            b"attachment" => once(&mut usual.attachment, json.raw()?),
+            b"content" => once(&mut usual.content, Json::of_plain(json)?),
+            b"attachment" => once(&mut usual.attachment, Json::of_plain(json)?),
             b"teamName" => once(&mut usual.team_name, Text::of_plain(json)?),
             _ => json.skip(),
         })?;
@@ -124,11 +171,11 @@ impl<'a> Usual<'a> {
         json.is_over().then_some(usual)
     }
 
-    fn said(self, raw: &'a [u8], span: Span) -> Option<(Entry<'a>, View<'a>)> {
+    fn said(self, raw: &'a [u8], span: Span) -> Option<(Entry<'a>, Said<'a>)> {
         // What an attachment says is seldom, and somewhere else.
         if self.attachment.is_some() {
             let entry = Entry::of(raw, span)?;
-            return Some((entry, entry.view()));
+            return Some((entry, entry.view().into()));
         }
         let body = self.message.as_ref().map(|Strict(body)| Body {
             id: body.id.clone(),
@@ -154,16 +201,16 @@ impl<'a> Usual<'a> {
             Some(Strict(body)) => (text(body.model), text(body.id), body.content),
             None => (None, None, self.content),
         };
-        let view = View {
+        let said = Said {
             uuid: text(self.uuid),
             timestamp: text(self.timestamp),
             model,
             parent_uuid: text(self.parent_uuid),
             message_id,
             agent_id: text(self.agent_id),
-            content: content.map(Cow::Borrowed),
+            content: content.map(|Json(content)| Cow::Borrowed(content)),
         };
-        Some((Entry::new(raw, link), view))
+        Some((Entry::new(raw, link), said))
     }
 }
 
@@ -173,7 +220,7 @@ impl<'a> UsualBody<'a> {
         json.object(|json, name| match name {
             b"id" => once(&mut body.id, Text::of_plain(json)?),
             b"model" => once(&mut body.model, Text::of_plain(json)?),
-            b"content" => once(&mut body.content, json.raw()?),
+            b"content" => once(&mut body.content, Json::of_plain(json)?),
             _ => json.skip(),
         })?;
         Some(body)
@@ -184,8 +231,7 @@ impl<'a> UsualBody<'a> {
 static RESULT: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("tool_result"));
 
 /// Returns what a content is made of. Blocks are only read where the word that matters stands among them.
-fn content_of(content: &RawValue) -> Content {
-    let json = content.get();
+fn content_of(Json(json): Json<'_>) -> Content {
     match json.as_bytes().first() {
         Some(b'"') => Content::Text,
         Some(b'[') if RESULT.find(json.as_bytes()).is_none() => Content::Blocks { has_result: false },
@@ -233,10 +279,10 @@ mod tests {
         let span = Span { offset: 3, length: 9 };
         for line in lines {
             let raw = line.as_bytes();
-            let known = Entry::of(raw, span).map(|entry| format!("{:?} {:?}", entry, entry.view()));
+            let known = Entry::of(raw, span).map(|entry| format!("{entry:?} {:?}", Said::from(entry.view())));
             let read = Line::of(raw, span);
             assert_eq!(read.is_some(), Envelope::of(raw).is_some(), "{line}");
-            let said = read.and_then(Line::said).map(|(entry, view)| format!("{entry:?} {view:?}"));
+            let said = read.and_then(Line::said).map(|(entry, said)| format!("{entry:?} {said:?}"));
             assert_eq!(said, known, "{line}");
         }
     }

@@ -105,7 +105,17 @@ impl<'a> PlainJson<'a> {
         self.word(b"true").map(|()| true).or_else(|| self.word(b"false").map(|()| false))
     }
 
-    /// Takes any value but `null`, as it stands. Only serde can make one of these, so this is its work.
+    /// Takes any value but `null`, as it stands.
+    pub(crate) fn value(&mut self) -> Option<&'a str> {
+        if self.first()? == b'n' {
+            return None;
+        }
+        let begin = self.at();
+        self.skip()?;
+        self.text.get(begin..self.at())
+    }
+
+    /// The same in another form. Only serde can make one of these, so this is its work.
     pub(crate) fn raw(&mut self) -> Option<&'a RawValue> {
         if matches!(self.rest.first()?, b' ' | b'n') {
             return None;
