@@ -1,11 +1,11 @@
 //! What was learnt of sessions, kept beside nothing of Claude Code's: a cache that may be deleted at any time.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
+use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};

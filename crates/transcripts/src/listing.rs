@@ -1,10 +1,10 @@
 //! A listing, put together from what the files say and what lies beside them.
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use foldhash::{HashMap, HashMapExt as _};
 use jiff::Timestamp;
 use serde::Deserialize;
 

@@ -1,8 +1,9 @@
 //! The repository that a working directory belongs to.
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
+
+use foldhash::HashMap;
 
 /// Where Claude Code makes worktrees within a repository.
 const WORKTREES: &str = "/.claude/worktrees/";
