@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
 
-use rethread_transcripts::{Chain, ClaudeFolder, Entry, History, Line, ListOptions, Said, Span, Transcript};
+use rethread_transcripts::{Chain, ClaudeFolder, Entry, History, Line, ListOptions, Span, Transcript};
 use serde::de::IgnoredAny;
 
 /// A folder like Claude Code's with one session in it.
@@ -90,7 +90,7 @@ pub(crate) fn transcript_line(data: &[u8]) {
         data.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(data).is_ok();
     assert_eq!(line.is_some(), is_object, "an entry is an object");
     let at_once = line.and_then(Line::said).map(|(entry, said)| format!("{entry:?} {said:?}"));
-    let asked = Entry::of(data, span).map(|entry| format!("{entry:?} {:?}", Said::from(entry.view())));
+    let asked = Entry::of(data, span).map(|entry| format!("{entry:?} {:?}", entry.view().into_text()));
     assert_eq!(at_once, asked, "one line says one thing");
 }
 

@@ -104,7 +104,7 @@ impl<'a> MessageItem<'a> {
 
     /// Reads an entry of a transcript.
     pub(crate) fn of_entry(entry: &Entry<'a>) -> Self {
-        Self::of_parts(entry, entry.view().into())
+        Self::of_parts(entry, entry.view().into_text())
     }
 
     fn of_parts(entry: &Entry<'a>, said: Said<'a>) -> Self {

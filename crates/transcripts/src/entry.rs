@@ -100,10 +100,10 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// What an entry says.
-#[derive(Clone, Debug, Default)]
+/// What an entry says. Its content is JSON, held as such or as the text that it stands in.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct View<'a> {
+pub struct View<'a, C = Cow<'a, RawValue>> {
     /// Its id; of a prompt that came while a turn ran, the id it was sent under.
     pub uuid: Option<Cow<'a, str>>,
     /// When it was written.
@@ -117,10 +117,34 @@ pub struct View<'a> {
     /// The subagent that said it.
     pub agent_id: Option<Cow<'a, str>>,
     /// What is said, as it stands: a text, or an array of blocks.
-    pub content: Option<Cow<'a, RawValue>>,
+    pub content: Option<C>,
 }
 
-impl View<'_> {
+impl<C> Default for View<'_, C> {
+    fn default() -> Self {
+        Self {
+            uuid: None,
+            timestamp: None,
+            model: None,
+            parent_uuid: None,
+            message_id: None,
+            agent_id: None,
+            content: None,
+        }
+    }
+}
+
+impl<'a> View<'a> {
+    /// Returns the same with its content as text.
+    pub fn into_text(self) -> View<'a, Cow<'a, str>> {
+        let View { uuid, timestamp, model, parent_uuid, message_id, agent_id, content } = self;
+        let content = content.map(|content| match content {
+            Cow::Borrowed(content) => Cow::Borrowed(content.get()),
+            Cow::Owned(content) => Cow::Owned(Box::<str>::from(content).into()),
+        });
+        View { uuid, timestamp, model, parent_uuid, message_id, agent_id, content }
+    }
+
     /// Returns the blocks of its content; a text is one block.
     pub fn blocks(&self) -> Vec<Block<'_>> {
         self.content.as_deref().map(Block::all_of).unwrap_or_default()

@@ -22,36 +22,8 @@ pub struct Line<'a> {
     said: Option<(Entry<'a>, Said<'a>)>,
 }
 
-/// What a line says, as far as that was read: its content is known to be JSON, and stands as it is.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Said<'a> {
-    /// Its id; of a prompt that came while a turn ran, the id it was sent under.
-    pub uuid: Option<Cow<'a, str>>,
-    /// When it was written.
-    pub timestamp: Option<Cow<'a, str>>,
-    /// The model that said it.
-    pub model: Option<Cow<'a, str>>,
-    /// What it follows.
-    pub parent_uuid: Option<Cow<'a, str>>,
-    /// The API message that it is a part of.
-    pub message_id: Option<Cow<'a, str>>,
-    /// The subagent that said it.
-    pub agent_id: Option<Cow<'a, str>>,
-    /// A text, or an array of blocks.
-    pub content: Option<Cow<'a, str>>,
-}
-
-impl<'a> From<View<'a>> for Said<'a> {
-    fn from(view: View<'a>) -> Self {
-        let View { uuid, timestamp, model, parent_uuid, message_id, agent_id, content } = view;
-        let content = content.map(|content| match content {
-            Cow::Borrowed(content) => Cow::Borrowed(content.get()),
-            Cow::Owned(content) => Cow::Owned(Box::<str>::from(content).into()),
-        });
-        Self { uuid, timestamp, model, parent_uuid, message_id, agent_id, content }
-    }
-}
+/// What a line says, as far as that was read: its content stands as it is, and is known to be JSON.
+pub type Said<'a> = View<'a, Cow<'a, str>>;
 
 impl<'a> Line<'a> {
     /// Reads a line; `None` if it cannot be read as an entry.
@@ -60,7 +32,7 @@ impl<'a> Line<'a> {
             Some(usual) => usual.said(raw, span),
             None => {
                 let link = Link::of(&Envelope::of(raw)?, span);
-                link.map(|link| Entry::new(raw, link)).map(|entry| (entry, entry.view().into()))
+                link.map(|link| Entry::new(raw, link)).map(|entry| (entry, entry.view().into_text()))
             }
         };
         Some(Self { raw, span, said })
@@ -175,7 +147,7 @@ impl<'a> Usual<'a> {
         // What an attachment says is seldom, and somewhere else.
         if self.attachment.is_some() {
             let entry = Entry::of(raw, span)?;
-            return Some((entry, entry.view().into()));
+            return Some((entry, entry.view().into_text()));
         }
         let body = self.message.as_ref().map(|Strict(body)| Body {
             id: body.id.clone(),
@@ -279,7 +251,7 @@ mod tests {
         let span = Span { offset: 3, length: 9 };
         for line in lines {
             let raw = line.as_bytes();
-            let known = Entry::of(raw, span).map(|entry| format!("{entry:?} {:?}", Said::from(entry.view())));
+            let known = Entry::of(raw, span).map(|entry| format!("{entry:?} {:?}", entry.view().into_text()));
             let read = Line::of(raw, span);
             assert_eq!(read.is_some(), Envelope::of(raw).is_some(), "{line}");
             let said = read.and_then(Line::said).map(|(entry, said)| format!("{entry:?} {said:?}"));
