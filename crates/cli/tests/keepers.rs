@@ -2,178 +2,24 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stderr, reason = "what a keeper of a failed test says, and how to repeat it")]
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod machine;
+mod watcher;
+
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rethread_keeper::{Attention, AttentionState, Client, Error};
+use rethread_keeper::{Attention, AttentionState, Error};
 use rethread_testkit::{Home as RealHome, PROBE, Postgres, Prompt, S3, cannot};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// A store that machines share, and what their environment has to say about it.
-#[derive(Clone, Default)]
-struct Place {
-    store: String,
-    environment: Vec<(String, String)>,
-}
-
-impl Place {
-    fn postgres(server: &Postgres) -> Self {
-        Self { store: server.fresh(), ..Self::default() }
-    }
-
-    fn s3(server: &S3) -> Self {
-        let store = format!("s3://{}/team", server.bucket());
-        Self { store, environment: server.way().variables() }
-    }
-
-    /// The same, encrypted with a key that every machine has.
-    fn encrypted(self, folder: &Path) -> Self {
-        let key = folder.join("master.key").to_str().unwrap().to_owned();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rethread"));
-        command.args(["key", &key]).env("RETHREAD_HOME", folder.join("rethread"));
-        assert!(command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
-        let mut environment = self.environment;
-        environment.push(("RETHREAD_KEY_FILE".into(), key));
-        Self { store: format!("encrypted+{}", self.store), environment }
-    }
-}
-
-/// A machine with a keeper: what Claude Code has there is its own, the store is everybody's.
-struct Machine {
-    home: PathBuf,
-    claude: PathBuf,
-    agent: PathBuf,
-    store: String,
-    environment: Vec<(String, String)>,
-    keeper: Mutex<Option<Child>>,
-}
-
-impl Machine {
-    fn new(home: &Path, claude: PathBuf, agent: PathBuf, place: &Place) -> Self {
-        let Place { store, environment } = place.clone();
-        fs::create_dir_all(claude.join("projects")).unwrap();
-        Self { home: home.to_owned(), claude, agent, store, environment, keeper: Mutex::default() }
-    }
-
-    /// One with the real CLI.
-    fn real(home: &RealHome, place: &Place) -> Self {
-        let mut machine = Self::new(home.path(), home.config(), home.program().path.clone(), place);
-        let said =
-            |(name, value): (&str, std::ffi::OsString)| (name.to_owned(), value.into_string().unwrap());
-        machine.environment.extend(home.environment().into_iter().map(said));
-        machine
-    }
-
-    fn start(&self) {
-        self.start_by(Command::new(env!("CARGO_BIN_EXE_rethread")));
-    }
-
-    /// Starts it on what others take for another host, where they cannot tell whether a process lives.
-    fn start_on(&self, host: &str) {
-        let mut command = Command::new("unshare");
-        let rename = "hostname \"$0\" && exec \"$@\"";
-        command.args(["--uts", "sh", "-c", rename, host, env!("CARGO_BIN_EXE_rethread")]);
-        self.start_by(command);
-    }
-
-    fn start_by(&self, mut command: Command) {
-        command.args(["--store", &self.store, "serve", "--listen", "127.0.0.1:0", "--claude-bin"]);
-        command.arg(&self.agent).stdin(Stdio::null());
-        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("LANG", "C.UTF-8");
-        command.env("HOME", &self.home).env("RETHREAD_HOME", self.home.join("rethread"));
-        command.env("CLAUDE_CONFIG_DIR", &self.claude);
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert!(line.starts_with("The keeper is ready"), "{line:?}");
-        *self.keeper.lock().unwrap() = Some(child);
-    }
-
-    /// Ends it as a power cut would.
-    fn kill(&self) {
-        if let Some(mut keeper) = self.keeper.lock().unwrap().take() {
-            drop(keeper.kill());
-            drop(keeper.wait());
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        let keeper = self.keeper.lock().unwrap();
-        kill_process(Pid::from_child(keeper.as_ref().unwrap()), signal).unwrap();
-    }
-
-    fn ask<T>(
-        &self,
-        work: impl AsyncFnOnce(Client) -> rethread_keeper::Result<T>,
-    ) -> rethread_keeper::Result<T> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let client = Client::new(&self.home.join("rethread/keeper"));
-        runtime.block_on(work(client))
-    }
-
-    fn get(&self, path: &str) -> rethread_keeper::Result<Value> {
-        self.ask(async |client| client.get(path).await)
-    }
-
-    fn post(&self, path: &str, body: &Value) -> rethread_keeper::Result<Value> {
-        self.ask(async |client| client.post(path, body).await)
-    }
-
-    fn begin(&self, cwd: &Path, prompt: &str) -> String {
-        let card = self.post("/sessions", &json!({ "cwd": cwd, "prompt": prompt })).unwrap();
-        card["session_id"].as_str().unwrap().to_owned()
-    }
-
-    fn send(&self, session: &str, text: &str) -> rethread_keeper::Result<Value> {
-        let id = format!("{:08x}-3333-4333-8333-{:012x}", fastrand::u32(..), fastrand::u64(..) >> 16);
-        let parts = json!([{ "type": "text", "text": text }]);
-        let body = json!({ "client_message_id": id, "mode": "start", "parts": parts });
-        self.post(&format!("/sessions/{session}/turns"), &body)
-    }
-
-    fn requests(&self) -> Vec<Attention> {
-        let page = self.get("/attention").unwrap();
-        serde_json::from_value(page["items"].clone()).unwrap()
-    }
-
-    fn decide(&self, attention: &Attention, decision: &str) -> rethread_keeper::Result<Value> {
-        let body = json!({ "decision": decision, "shown_digest": attention.digest });
-        self.post(&format!("/attention/{}/decision", attention.shown.id), &body)
-    }
-
-    fn state(&self, session: &str) -> Option<String> {
-        let card = self.get(&format!("/sessions/{session}")).ok()?;
-        card["state"].as_str().map(str::to_owned)
-    }
-
-    /// The conversation, by the ids of its messages.
-    fn said(&self, session: &str) -> Vec<String> {
-        let Ok(page) = self.get(&format!("/sessions/{session}/messages?limit=500")) else {
-            return Vec::new();
-        };
-        let items = page["items"].as_array().unwrap().iter();
-        items.map(|item| item["uuid"].as_str().unwrap_or_default().to_owned()).collect()
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        self.kill();
-        if std::thread::panicking() {
-            let log = fs::read_to_string(self.home.join("rethread/keeper/log.jsonl")).unwrap_or_default();
-            eprintln!("{}:\n{log}", self.home.display());
-        }
-    }
-}
+use self::machine::{Machine, Place, agent};
+use self::watcher::Watcher;
 
 #[track_caller]
 fn until<T>(what: &str, mut is: impl FnMut() -> Option<T>) -> T {
@@ -188,7 +34,7 @@ fn until<T>(what: &str, mut is: impl FnMut() -> Option<T>) -> T {
     panic!("it never came to be: {what}")
 }
 
-fn refusal(answer: rethread_keeper::Result<Value>) -> String {
+fn refusal<T: std::fmt::Debug>(answer: rethread_keeper::Result<T>) -> String {
     match answer {
         Err(Error::Refused(problem)) => problem.code.to_string(),
         answer => panic!("{answer:?}"),
@@ -389,29 +235,6 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files.filter(|path| path.is_file()).map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
-/// A program that is the agent of machines without Claude Code, and notes when it runs twice at once for one session.
-fn agent(folder: &Path) -> PathBuf {
-    let (path, program, folder) =
-        (folder.join("agent"), env!("CARGO_BIN_EXE_rethread"), folder.to_str().unwrap());
-    let script = format!(
-        r#"#!/bin/sh
-for word in "$@"; do
-  case "$before" in --session-id|--resume) id="$word";; esac
-  case "$word" in --session-id=*|--resume=*) id="${{word#*=}}";; esac
-  before="$word"
-done
-if [ -n "$id" ]; then
-  exec 9>>"{folder}/driving-$id"
-  flock -n 9 || echo "$id" >> "{folder}/driven-twice"
-fi
-exec "{program}" __demo_agent "$@"
-"#
-    );
-    fs::write(&path, script).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    path
-}
-
 /// Two machines with such an agent, and a keeper on each.
 fn two_machines(folder: &Path, place: &Place) -> [Machine; 2] {
     let agent = agent(folder);
@@ -429,66 +252,6 @@ fn project(folder: &Path, number: usize) -> PathBuf {
     let project = folder.join(format!("project-{number}"));
     fs::create_dir_all(&project).unwrap();
     project
-}
-
-/// Somebody who looks at everything a keeper shows, for as long as it is there and when it is there again.
-#[derive(Default)]
-struct Watcher {
-    /// What is known to have been said, by session.
-    said: BTreeMap<String, Vec<String>>,
-    /// How often each message was told as final since the last look at the whole, by keeper's life.
-    told: HashMap<(String, String, String), usize>,
-    epoch: String,
-    after: Option<String>,
-}
-
-impl Watcher {
-    /// Hears what is new; reads everything where that is not told any more.
-    fn look(&mut self, machine: &Machine) {
-        let after = self.after.clone().map(|after| format!("&after={after}")).unwrap_or_default();
-        let Ok(page) = machine.get(&format!("/events?topics=all&wait=1{after}")) else {
-            std::thread::sleep(Duration::from_millis(50));
-            return;
-        };
-        let is_first = self.after.is_none();
-        self.after = page["after"].as_str().map(str::to_owned);
-        if is_first || page["resync"] == true {
-            self.epoch =
-                self.after.as_deref().unwrap_or_default().split(':').next().unwrap_or_default().to_owned();
-            return self.read_all(machine);
-        }
-        for event in page["items"].as_array().unwrap() {
-            let (kind, data) = (event["type"].as_str().unwrap(), &event["data"]);
-            let session =
-                event["topic"].as_str().unwrap_or_default().trim_start_matches("session:").to_owned();
-            let uuid = data["uuid"].as_str().unwrap_or_default().to_owned();
-            match kind {
-                "message.upsert" => {
-                    let said = self.said.entry(session.clone()).or_default();
-                    if !said.contains(&uuid) {
-                        said.push(uuid.clone());
-                    }
-                    if data["provisional"] == false {
-                        *self.told.entry((self.epoch.clone(), session, uuid)).or_default() += 1;
-                    }
-                }
-                "message.dropped" => self.said.entry(session).or_default().retain(|known| *known != uuid),
-                _ => {}
-            }
-        }
-    }
-
-    fn read_all(&mut self, machine: &Machine) {
-        let Ok(listed) = machine.get("/sessions?limit=500") else {
-            self.after = None;
-            return;
-        };
-        self.said.clear();
-        for card in listed["items"].as_array().unwrap() {
-            let id = card["session_id"].as_str().unwrap();
-            self.said.insert(id.to_owned(), machine.said(id));
-        }
-    }
 }
 
 #[test]
@@ -518,34 +281,38 @@ fn keepers_that_die_at_any_moment_lose_nothing_double_nothing_and_never_drive_a_
     });
     let sessions: Vec<String> =
         (0..20).map(|number| machines[number % 2].begin(&project(&folder, number), "Begin.")).collect();
-    // Somebody answers whatever is asked, through whichever keeper.
-    let mut killed = 0;
+    // Somebody answers whatever is asked, through whichever keeper; now and then one of them dies.
+    let mut kills: Vec<Duration> = (0..6).map(|_| Duration::from_millis(random.u64(2000..28_000))).collect();
+    kills.sort();
+    kills.reverse();
+    let mut taken = [Vec::new(), Vec::new()];
+    let mut kept = Vec::new();
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(30) {
-        let machine = random.choice(&machines).unwrap();
-        match random.u8(..100) {
-            0..3 if killed < 6 => {
-                killed += 1;
-                machine.kill();
-                std::thread::sleep(Duration::from_millis(random.u64(..1500)));
-                machine.start();
-            }
-            0..20 => {
-                // Refused where it is driven elsewhere, or busy.
-                drop(machine.send(random.choice(&sessions).unwrap(), "Go on."));
-            }
-            _ => {
-                let Ok(page) = machine.get("/attention?state=pending") else { continue };
-                let pending: Vec<Attention> = serde_json::from_value(page["items"].clone()).unwrap();
-                if let Some(attention) = random.choice(&pending) {
-                    drop(machine.decide(attention, if random.bool() { "allow" } else { "deny" }));
-                } else {
-                    std::thread::sleep(Duration::from_millis(20));
-                }
+        let number = random.usize(..2);
+        let machine = &machines[number];
+        if kills.pop_if(|moment| begun.elapsed() > *moment).is_some() {
+            // What it took and shows has to be there for ever; what it did not show yet may die with it.
+            let is_shown = |(session, id): &(String, String)| machine.said(session).contains(id);
+            kept.extend(taken[number].drain(..).filter(is_shown));
+            machine.kill();
+            std::thread::sleep(Duration::from_millis(random.u64(..1500)));
+            machine.start();
+        } else if random.u8(..100) < 20 {
+            // Refused where it is driven elsewhere, or busy.
+            let session = random.choice(&sessions).unwrap();
+            taken[number].extend(machine.send(session, "Go on.").map(|id| (session.clone(), id)));
+        } else {
+            let Ok(page) = machine.get("/attention?state=pending") else { continue };
+            let pending: Vec<Attention> = serde_json::from_value(page["items"].clone()).unwrap();
+            if let Some(attention) = random.choice(&pending) {
+                drop(machine.decide(attention, if random.bool() { "allow" } else { "deny" }));
+            } else {
+                std::thread::sleep(Duration::from_millis(20));
             }
         }
     }
-    assert!(killed > 0, "nobody was killed");
+    assert!(kills.is_empty(), "{} were left alive", kills.len());
     // Whatever still waits is answered, until nothing is going on any more.
     until("everything comes to an end", || {
         for machine in &machines {
@@ -562,6 +329,7 @@ fn keepers_that_die_at_any_moment_lose_nothing_double_nothing_and_never_drive_a_
         };
         machines.iter().all(is_quiet).then_some(())
     });
+    kept.extend(taken.into_iter().flatten());
     let mut answered = 0;
     for session in &sessions {
         let said = until("both keepers show the same", || {
@@ -572,7 +340,11 @@ fn keepers_that_die_at_any_moment_lose_nothing_double_nothing_and_never_drive_a_
         // An agent that dies with its keeper may have said nothing yet, and nobody need have sent it anything since.
         assert!(!said.is_empty(), "{session} lost its first prompt");
         answered += usize::from(said.len() >= 2);
+        for (_, id) in kept.iter().filter(|(of, _)| of == session) {
+            assert!(said.contains(id), "{session} lost what was taken for it, {id}: {said:?}");
+        }
     }
+    assert!(!kept.is_empty(), "nothing was sent");
     assert!(answered > sessions.len() / 2, "only {answered} of {} were answered", sessions.len());
     std::thread::sleep(Duration::from_secs(4));
     is_over.store(true, Ordering::Release);
