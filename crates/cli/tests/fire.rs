@@ -9,6 +9,7 @@ mod clock;
 mod crowd;
 mod frozen;
 mod full_disk;
+mod kept;
 mod kill;
 mod late_data;
 pub(crate) mod ledger;

@@ -229,6 +229,65 @@ fn frozen_on_another_host(place: &Place) {
     assert_eq!(contents(&project), before);
 }
 
+#[test]
+fn a_keeper_that_froze_beside_another_is_followed_once_its_lease_lapsed_and_does_nothing_when_it_thaws() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    std::thread::scope(|scope| {
+        for kept in ["file", "sqlite"] {
+            let folder = folder.join(kept);
+            scope.spawn(move || {
+                frozen_beside(&folder, &Place::at(format!("{kept}:{}/kept", folder.display())))
+            });
+        }
+    });
+}
+
+/// Two keepers of one machine, which have its transcripts in common: nobody tells one what the other is asked.
+fn frozen_beside(folder: &Path, place: &Place) {
+    let [one, other] = ["one", "other"].map(|name| {
+        let home = folder.join(name);
+        fs::create_dir_all(&home).unwrap();
+        let machine = Machine::new(&home, folder.join("claude"), agent(&home), place);
+        machine.start();
+        machine
+    });
+    let project = project(folder, 0);
+    let id = one.begin(&project, "Begin.");
+    let asked = until("somebody is asked", || one.requests().into_iter().next());
+    let before = contents(&project);
+    one.signal(Signal::STOP);
+    let frozen = Instant::now();
+    assert_eq!(refusal(other.send(&id, "Go on.")), "held");
+    let lease = format!("/sessions/{id}/lease");
+    until("its lease lapses", || other.post(&lease, &json!({ "action": "acquire" })).ok());
+    assert!(frozen.elapsed() > Duration::from_secs(20), "after {:?}", frozen.elapsed());
+
+    // It thaws, and is told at once to do what it had asked for.
+    one.signal(Signal::CONT);
+    let allowed = one.decide(&asked, "allow");
+    assert!(allowed.is_err(), "{allowed:?}");
+    until("it knows that it drives no more", || {
+        let is_over = |it: &Attention| it.shown.id == asked.shown.id && it.state != AttentionState::Pending;
+        one.requests().iter().any(is_over).then_some(())
+    });
+    assert_eq!(contents(&project), before);
+    until("it goes on there", || other.send(&id, "Go on.").ok());
+    let mut denied = 0;
+    until("everything comes to an end there", || {
+        for attention in other.requests().iter().filter(|it| it.state == AttentionState::Pending) {
+            denied += usize::from(other.decide(attention, "deny").is_ok());
+        }
+        (denied > 0 && other.state(&id)? == "idle").then_some(())
+    });
+    let said = until("both show the same", || {
+        let said = other.said(&id);
+        (one.said(&id) == said).then_some(said)
+    });
+    assert_eq!(said.iter().collect::<HashSet<_>>().len(), said.len(), "{said:?}");
+    assert_eq!(contents(&project), before);
+}
+
 /// Returns the files of a folder, and what they hold.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

@@ -33,40 +33,42 @@ impl Peer {
             return Peer::Stranger { why: "another user asks" };
         }
         let pid = credentials.pid().and_then(|pid| u32::try_from(pid).ok());
-        match pid {
-            Some(pid) if descends(pid, driven) && !Defect::TrustTheAgent.is_on() => {
-                Peer::Stranger { why: "an agent asks that this keeper drives" }
-            }
-            Some(pid) => Peer::Local { pid },
+        match (pid, pid.map(|pid| descends(pid, driven))) {
+            (Some(pid), _) if Defect::TrustTheAgent.is_on() => Peer::Local { pid },
+            (_, Some(Some(true))) => Peer::Stranger { why: "an agent asks that this keeper drives" },
+            (_, Some(None)) => Peer::Stranger { why: UNSEEN },
+            (Some(pid), _) => Peer::Local { pid },
             // Where the system does not tell, nobody can be told from an agent.
-            None if !driven.is_empty() => {
+            (None, _) if !driven.is_empty() => {
                 Peer::Stranger { why: "the system does not say which process asks" }
             }
-            None => Peer::Local { pid: 0 },
+            (None, _) => Peer::Local { pid: 0 },
         }
     }
 }
 
-/// Returns whether a process descends from one of others. A guard adopts what its agent leaves behind, so that there is
-/// no way out of this line.
-fn descends(pid: u32, driven: &[u32]) -> bool {
+/// One that has ended, or lives where its number means something else: in a container, say.
+const UNSEEN: &str =
+    "nobody can tell whether an agent asks that this keeper drives: the process is not seen from here";
+
+/// Returns whether a process descends from one of others; `None` if nobody can say. A guard adopts what its agent leaves
+/// behind, so that there is no way out of this line.
+fn descends(pid: u32, driven: &[u32]) -> Option<bool> {
     if driven.is_empty() {
-        return false;
+        return Some(false);
     }
     let mut at = pid;
     // No line is longer than this, unless somebody plays tricks.
     for _ in 0..4096 {
         if driven.contains(&at) {
-            return true;
+            return Some(true);
         }
-        match parent(at) {
-            Some(0) => return false,
-            Some(parent) => at = parent,
-            // It ended meanwhile: nobody can say whose it was.
-            None => return true,
-        }
+        at = match parent(at)? {
+            0 => return Some(false),
+            parent => parent,
+        };
     }
-    true
+    None
 }
 
 /// Returns the process that started another, or has adopted it.
@@ -92,5 +94,7 @@ mod tests {
         for driven in [own, parent(own).unwrap()] {
             assert!(matches!(Peer::of(&one, &[driven]), Peer::Stranger { .. }), "{driven}");
         }
+        // Of one in another namespace there is no number but this, and one that has ended has no line any more.
+        assert_eq!([0, u32::MAX - 1].map(|pid| descends(pid, &[own])), [None, None]);
     }
 }

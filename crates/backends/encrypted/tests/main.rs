@@ -409,6 +409,52 @@ fn no_flipped_bit_of_a_log_changes_what_is_read_whether_sums_or_tags_are_checked
 }
 
 #[test]
+fn a_content_that_was_changed_cut_or_put_in_anothers_place_is_an_error() {
+    let (folder, key) = (folder(), MasterKey::generate().unwrap());
+    let backend = EncryptedBackend::new(FileBackend::new(&folder), &key);
+    let contents = ["one content", "another one"];
+    let [one, other] = contents.map(|content| {
+        let blob = BlobId::of(content.as_bytes());
+        block_on(backend.put_blob(&blob, &mut content.as_bytes())).unwrap();
+        blob
+    });
+    let files = || {
+        let mut files = files_with(&folder.join("blobs"), b"");
+        files.sort();
+        files
+    };
+    let read = |blob: &BlobId| {
+        let backend = EncryptedBackend::new(FileBackend::new(&folder), &key);
+        block_on(backend.get_blob(blob, 0..99))
+    };
+    assert_eq!((files().len(), read(&one).unwrap().unwrap()), (2, contents[0].into()));
+    let kept: Vec<(PathBuf, Vec<u8>)> =
+        files().into_iter().map(|path| (path.clone(), fs::read(&path).unwrap())).collect();
+    let neither_is_right = |what: &str, changed: &[(PathBuf, Vec<u8>)]| {
+        changed.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+        let found = [&one, &other].map(&read);
+        let wrong = found.iter().zip(contents).filter(|(found, content)| match found {
+            Ok(found) => found.as_deref() != Some(content.as_bytes()),
+            Err(_) => false,
+        });
+        assert_eq!(wrong.count(), 0, "{what}: {found:?}");
+        assert!(found.iter().any(Result::is_err), "{what} is not noticed");
+        kept.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+    };
+    let (path, bytes) = &kept[0];
+    for at in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1 << (at % 8);
+        neither_is_right(&format!("byte {at}"), &[(path.clone(), flipped)]);
+        neither_is_right(&format!("a cut at {at}"), &[(path.clone(), bytes[..at].to_vec())]);
+    }
+    neither_is_right(
+        "that they were exchanged",
+        &[(kept[0].0.clone(), kept[1].1.clone()), (kept[1].0.clone(), kept[0].1.clone())],
+    );
+}
+
+#[test]
 fn what_a_repair_kept_of_a_group_can_be_read_with_its_key() {
     let (folder, key) = (folder(), MasterKey::generate().unwrap());
     let store = store_at(&folder, &key);

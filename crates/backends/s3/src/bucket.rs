@@ -182,6 +182,16 @@ impl Bucket {
         }
     }
 
+    /// Puts an object under a condition that does not hold, and returns whether it was put nevertheless.
+    pub(crate) async fn is_put_against(&self, key: &str, condition: &Expected, bytes: Bytes) -> Result<bool> {
+        match self.send(key, condition, bytes).await.0 {
+            Ok(_) => Ok(true),
+            // Some say that there is none which the condition could be about.
+            Err(Failure::Conflict | Failure::Missing) => Ok(false),
+            Err(failure) => Err(failure.told("write to", &self.place)),
+        }
+    }
+
     /// Sends again what has no answer yet: then it is there, or something else is, and it never will be.
     async fn make_certain(&self, key: &str) -> Result<()> {
         while let Some(pending) = self.limbo.first(key) {

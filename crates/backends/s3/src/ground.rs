@@ -1,11 +1,11 @@
 //! What a place must be before anything is kept there.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use bytes::Bytes;
 use rethread_store::{Error, Result};
 
-use crate::bucket::{Bucket, Expected, Got, Replaced};
+use crate::bucket::{Bucket, Expected, Got};
 use crate::layout::{MARKER, VERSION};
 
 /// No object has this tag.
@@ -13,7 +13,11 @@ const NOBODYS: &str = "\"00000000000000000000000000000000\"";
 
 /// What is known of a place.
 #[derive(Debug, Default)]
-pub(crate) struct Ground(AtomicU8);
+pub(crate) struct Ground {
+    known: AtomicU8,
+    /// The server was asked to break a promise, and did not.
+    is_tried: AtomicBool,
+}
 
 const READABLE: u8 = 1;
 const WRITABLE: u8 = 2;
@@ -21,40 +25,67 @@ const WRITABLE: u8 = 2;
 impl Ground {
     /// Returns whether there is something that can be read.
     pub(crate) async fn is_laid(&self, bucket: &Bucket) -> Result<bool> {
-        if self.0.load(Ordering::Acquire) >= READABLE {
+        if self.known.load(Ordering::Acquire) >= READABLE {
             return Ok(true);
         }
         let is_laid = look(bucket).await?;
         if is_laid {
-            self.0.fetch_max(READABLE, Ordering::AcqRel);
+            self.known.fetch_max(READABLE, Ordering::AcqRel);
         }
+        Ok(is_laid)
+    }
+
+    /// The same for whoever wants to know all that is there, as a keeper does when it starts: a server that ignores
+    /// conditions is refused then, not when somebody's first message comes.
+    pub(crate) async fn is_sound(&self, bucket: &Bucket) -> Result<bool> {
+        let is_laid = self.is_laid(bucket).await?;
+        if self.known.load(Ordering::Acquire) == WRITABLE || self.is_tried.load(Ordering::Acquire) {
+            return Ok(is_laid);
+        }
+        match broken_promise(bucket, is_laid).await {
+            Ok(Some(promise)) => return Err(bucket.unfit(promise)),
+            Ok(None) if is_laid => {
+                self.known.fetch_max(WRITABLE, Ordering::AcqRel);
+            }
+            // Whoever may only read cannot try it, and does no harm by reading.
+            Ok(None) | Err(_) => {}
+        }
+        self.is_tried.store(true, Ordering::Release);
         Ok(is_laid)
     }
 
     /// Makes sure that something can be kept: a server that ignores conditions would let two writers overwrite each
     /// other, and each would be told that all is well.
     pub(crate) async fn lay(&self, bucket: &Bucket) -> Result<()> {
-        if self.0.load(Ordering::Acquire) >= WRITABLE {
+        if self.known.load(Ordering::Acquire) >= WRITABLE {
             return Ok(());
         }
-        let mark = Bytes::from(format!("rethread {VERSION}\n"));
-        let put = |expected: Expected| {
-            let mark = mark.clone();
-            async move { bucket.replace(MARKER, &expected, mark).await }
-        };
-        // It says the same every time, so that it does no harm if it is written although it should not be.
-        if !look(bucket).await? {
-            put(Expected::Absent).await?;
+        if !self.is_laid(bucket).await? {
+            bucket.replace(MARKER, &Expected::Absent, mark()).await?;
         }
-        if let Replaced::Done(_) = put(Expected::Absent).await? {
-            return Err(bucket.unfit("ignores If-None-Match, so appends at once would overwrite each other"));
+        if let Some(promise) = broken_promise(bucket, true).await? {
+            return Err(bucket.unfit(promise));
         }
-        if let Replaced::Done(_) = put(Expected::Etag(NOBODYS.into())).await? {
-            return Err(bucket.unfit("ignores If-Match, so changes at once would overwrite each other"));
-        }
-        self.0.fetch_max(WRITABLE, Ordering::AcqRel);
+        self.known.fetch_max(WRITABLE, Ordering::AcqRel);
         Ok(())
     }
+}
+
+/// What the marker says: the same every time, so that it does no harm if it is written although it should not be.
+fn mark() -> Bytes {
+    Bytes::from(format!("rethread {VERSION}\n"))
+}
+
+/// Asks the server for what it must refuse; returns how it would let writers down if it does it. Nothing is made by that
+/// where conditions hold. Where the marker is not there yet, only one of them can be tried without making it.
+async fn broken_promise(bucket: &Bucket, is_laid: bool) -> Result<Option<&'static str>> {
+    if is_laid && bucket.is_put_against(MARKER, &Expected::Absent, mark()).await? {
+        return Ok(Some("ignores If-None-Match, so appends at once would overwrite each other"));
+    }
+    if bucket.is_put_against(MARKER, &Expected::Etag(NOBODYS.into()), mark()).await? {
+        return Ok(Some("ignores If-Match, so changes at once would overwrite each other"));
+    }
+    Ok(None)
 }
 
 async fn look(bucket: &Bucket) -> Result<bool> {

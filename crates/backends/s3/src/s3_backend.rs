@@ -102,8 +102,10 @@ impl Backend for S3Backend {
     }
 
     async fn list(&self, space: Space, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
-        let Some(bucket) = self.read_from().await? else { return Ok(Vec::new()) };
-        listing::list(bucket, space, after, limit).await
+        if !self.ground.is_sound(&self.bucket).await? {
+            return Ok(Vec::new());
+        }
+        listing::list(&self.bucket, space, after, limit).await
     }
 
     async fn remove(&self, target: &Target) -> Result<bool> {

@@ -19,7 +19,7 @@ fn told(error: &dyn std::error::Error) -> String {
 }
 
 #[test]
-fn a_server_that_ignores_conditions_is_refused_before_anything_is_kept() {
+fn a_server_that_ignores_conditions_is_refused_at_open_and_before_anything_is_kept() {
     let Some(server) = S3::start(Access::Open) else {
         return cannot("there is no S3 server: scripts/setup s3");
     };
@@ -32,6 +32,12 @@ fn a_server_that_ignores_conditions_is_refused_before_anything_is_kept() {
         let empty = Place::on(&server);
         for place in [&empty, &place] {
             place.way.ignore(ignored);
+            // By reading alone, where that can be known without making anything.
+            let read = block_on(place.backend().list(Space::Sessions, None, 9));
+            let is_known =
+                place.objects.join("rethread").try_exists().unwrap() || ignored.contains(&"if-match");
+            assert_eq!(read.is_err(), is_known, "{read:?}");
+            assert!(read.err().is_none_or(|refused| told(&refused).contains("ignores If-")));
             let backend = place.backend();
             let refused =
                 block_on(backend.append(&messages("s"), 0, &[line(0, "a")], Durability::Synced)).unwrap_err();

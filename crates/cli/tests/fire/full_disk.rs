@@ -2,6 +2,7 @@
 
 use super::appender::{Appender, Ended, Pace};
 use super::effort::Effort;
+use super::kept::Kept;
 use super::ledger::Run;
 use super::mounted::Mounted;
 use super::side_by_side::side_by_side;
@@ -14,7 +15,7 @@ const STEPS: u64 = 128;
 
 #[test]
 fn a_disk_that_is_full_at_any_step_loses_nothing_acknowledged_and_goes_on_with_room() {
-    ladder(&Kept::InFiles, "disk full, every 4 KiB", STEPS, |number| {
+    ladder(Kept::InFiles, "disk full, every 4 KiB", STEPS, |number| {
         // In torture beyond the ladder, at sizes between the rungs, where the room is the same for a page.
         format!("size={}", STEP * (1 + number % STEPS) + number / STEPS % STEP)
     });
@@ -23,34 +24,24 @@ fn a_disk_that_is_full_at_any_step_loses_nothing_acknowledged_and_goes_on_with_r
 #[test]
 fn a_disk_without_room_for_another_file_loses_nothing_and_goes_on_with_room() {
     // The store with two sessions has about twenty files and folders.
-    ladder(&Kept::InFiles, "no room for another file", 24, |number| format!("nr_inodes={}", 2 + number % 24));
+    ladder(Kept::InFiles, "no room for another file", 24, |number| format!("nr_inodes={}", 2 + number % 24));
 }
 
 #[test]
 fn a_disk_that_is_full_beneath_sqlite_loses_nothing_acknowledged_and_goes_on_with_room() {
     // A page is twice as large, and what is appended is written to the log of the database first.
     let step = 6 * STEP;
-    ladder(&Kept::InSqlite, "disk full beneath SQLite, every 24 KiB", 64, |number| {
+    ladder(Kept::InSqlite, "disk full beneath SQLite, every 24 KiB", 64, |number| {
         format!("size={}", step * (1 + number % 64) + number / 64 % step)
     });
 }
 
-/// Where sessions are kept.
-#[derive(PartialEq, Eq)]
-enum Kept {
-    InFiles,
-    InSqlite,
-}
-
-fn ladder(kept: &Kept, row: &'static str, steps: u64, room: impl Fn(u64) -> String + Sync) {
+fn ladder(kept: Kept, row: &'static str, steps: u64, room: impl Fn(u64) -> String + Sync) {
     let tried = Home::new();
     let Some(_) = Mounted::tmpfs(&tried.path().join("disk"), "size=1m") else { return };
     side_by_side(Effort::new(row, steps), 32, |round| {
         let mut home = Home::new();
-        match kept {
-            Kept::InFiles => home.move_to("disk/store"),
-            Kept::InSqlite => home.set([("RETHREAD_STORE", "sqlite:disk/sessions.db")]),
-        }
+        kept.beneath("disk", &mut home);
         let Some(disk) = Mounted::tmpfs(&home.path().join("disk"), &room(round.number)) else { return };
         let (mut world, mut rng) = (World::default(), round.rng());
         let work: Vec<Task> = vec![
@@ -71,7 +62,7 @@ fn ladder(kept: &Kept, row: &'static str, steps: u64, room: impl Fn(u64) -> Stri
             }
         }
         // SQLite needs room beside the file to read it.
-        if *kept == Kept::InFiles {
+        if kept == Kept::InFiles {
             world.check(&home);
         }
         disk.remount("size=8m,nr_inodes=1000");

@@ -1,10 +1,13 @@
 //! `kill -9` at a random time, the acknowledgements piped to this process.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::time::Duration;
 
 use super::appender::{Appender, Pace};
 use super::effort::Effort;
+use super::kept::Kept;
 use super::ledger::{Ledger, Run};
+use super::world::{Outcome, Verb, World};
 use crate::kit::Home;
 
 /// How often the same session is killed before another one is begun: reading it back must stay cheap.
@@ -18,8 +21,45 @@ fn nothing_acknowledged_is_lost_when_the_process_is_killed_at_a_random_time() {
 #[test]
 fn nothing_acknowledged_is_lost_in_sqlite_either_when_the_process_is_killed_at_a_random_time() {
     let mut home = Home::new();
-    home.set([("RETHREAD_STORE", "sqlite:sessions.db")]);
+    Kept::InSqlite.beneath("kept", &mut home);
     kill_at_random_times(&home, Effort::new("kill -9 at a random time, in SQLite", 100));
+}
+
+#[test]
+fn what_is_done_to_a_session_in_sqlite_is_done_wholly_or_not_at_all_when_the_process_is_killed() {
+    let (mut home, mut world) = (Home::new(), World::default());
+    Kept::InSqlite.beneath("kept", &mut home);
+    for round in Effort::new("kill -9 of a command, in SQLite", 60) {
+        let mut rng = round.rng();
+        let (open, trash) = (world.open(), world.trash());
+        let Some(one) = rng.choice(open.clone()) else {
+            let name = world.name("n");
+            assert_eq!(world.act(&home, Verb::New, &name, "").code, 0);
+            continue;
+        };
+        let run = Run::new(world.name("r"), (0..3).map(|_| rng.usize(..5000)));
+        world.add(&one, Appender::start(home.command(&["append", &one]), run, Pace::Flood).end().run);
+        let (verb, session) = match rng.u8(..9) {
+            0 if open.len() < 6 => (Verb::New, world.name("n")),
+            1 | 2 if open.len() < 6 => (Verb::Fork, world.name("f")),
+            3 => (Verb::Archive, one.clone()),
+            4 => (Verb::Unarchive, one.clone()),
+            5 => (Verb::Materialize, one.clone()),
+            6 if open.len() > 1 => (Verb::Delete, one.clone()),
+            7 if !trash.is_empty() => (Verb::Restore, trash[0].clone()),
+            // Which clears the whole trash.
+            8 if trash.len() == 1 => (Verb::Gc, trash[0].clone()),
+            8 if !trash.is_empty() => (Verb::Purge, trash[0].clone()),
+            _ => (Verb::Export, one.clone()),
+        };
+        world.prepare(&home, verb, &session, &one);
+        let mut child = home.start(&verb.words(&session, &one));
+        std::thread::sleep(Duration::from_micros(rng.u64(..60_000)));
+        drop(child.kill());
+        let is_done = child.wait().unwrap().success();
+        world.conclude(verb, &session, if is_done { Outcome::Done } else { Outcome::Unsure });
+        world.check(&home);
+    }
 }
 
 fn kill_at_random_times(home: &Home, effort: Effort) {

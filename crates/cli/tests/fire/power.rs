@@ -7,6 +7,7 @@ use rustix::process::Signal;
 
 use super::appender::{Appender, Pace};
 use super::effort::Effort;
+use super::kept::Kept;
 use super::ledger::{self, Ledger, Run};
 use super::mounted::{Cut, Image, Mounted};
 use super::stopped;
@@ -19,25 +20,35 @@ const CUTS_A_STORE: usize = 8;
 
 #[test]
 fn what_was_acknowledged_survives_a_power_cut_on_ext4() {
-    cuts("ext4", "power cut on ext4");
+    cuts("ext4", Kept::InFiles, Effort::new("power cut on ext4", 50));
 }
 
 #[test]
 fn what_was_acknowledged_survives_a_power_cut_on_xfs() {
-    cuts("xfs", "power cut on XFS");
+    cuts("xfs", Kept::InFiles, Effort::new("power cut on XFS", 50));
 }
 
-fn cuts(kind: &str, row: &'static str) {
+#[test]
+fn what_was_acknowledged_in_sqlite_survives_a_power_cut_on_ext4() {
+    cuts("ext4", Kept::InSqlite, Effort::new("power cut on ext4, in SQLite", 25));
+}
+
+#[test]
+fn what_was_acknowledged_in_sqlite_survives_a_power_cut_on_xfs() {
+    cuts("xfs", Kept::InSqlite, Effort::new("power cut on XFS, in SQLite", 25));
+}
+
+fn cuts(kind: &str, kept: Kept, effort: Effort) {
     let Some(image) = Image::new(kind, "defaults") else { return };
     let (mut home, mut world) = (Home::new(), World::default());
     let at = home.path().join("disk");
     let mut disk = image.mount(&at);
-    for (number, round) in Effort::new(row, 50).enumerate() {
+    for (number, round) in effort.enumerate() {
         let mut rng = round.rng();
         if number % CUTS_A_STORE == 0 {
             std::fs::remove_dir_all(at.join("home")).unwrap_or_default();
             // So deep that folders must be made, and made durable, on the way.
-            home.move_to(format!("disk/home/{number}/store"));
+            kept.beneath(&format!("disk/home/{number}"), &mut home);
             world = World::default();
         }
         for _ in 0..rng.usize(1..4) {

@@ -20,8 +20,12 @@ pub(super) struct Place {
 }
 
 impl Place {
+    pub(super) fn at(store: String) -> Self {
+        Self { store, ..Self::default() }
+    }
+
     pub(super) fn postgres(server: &Postgres) -> Self {
-        Self { store: server.fresh(), ..Self::default() }
+        Self::at(server.fresh())
     }
 
     pub(super) fn s3(server: &S3) -> Self {
