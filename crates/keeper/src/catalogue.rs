@@ -187,7 +187,10 @@ impl Catalogue {
     fn set(&mut self, mut known: Known) -> Option<News> {
         let key = known.key();
         if let Some(state) = self.states.get(&key.id).filter(|_| key.home == Home::Native) {
-            Arc::make_mut(&mut known.card).state = *state;
+            // Somebody else may drive it while our own agent rests.
+            let is_elsewhere = *state == SessionState::Idle && known.card.driver_pid.is_some();
+            Arc::make_mut(&mut known.card).state =
+                if is_elsewhere { SessionState::Elsewhere } else { *state };
         }
         let before = self.sessions.get(&key).cloned();
         if before.as_ref().is_some_and(|before| before.card == known.card) {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) use begin::Begin;
 pub(crate) use driver::Driver;
-pub(crate) use process::Ending;
+pub(crate) use process::{Doubt, Ending};
 pub(crate) use turn::{IMAGE, IMAGES, Mode, Part, Turn};
 
 /// The sessions that are driven, by their ids.

@@ -194,15 +194,23 @@ async fn refresh(keeper: Arc<Keeper>, dirty: Arc<Dirty>) {
 
 /// Sees processes of Claude Code's own come and go.
 async fn look_for_processes(keeper: Arc<Keeper>) {
-    let mut before: HashMap<String, (u32, Option<String>)> = HashMap::new();
+    let mut before: HashMap<String, Vec<(u32, Option<String>)>> = HashMap::new();
     let mut every = tokio::time::interval(LIVE);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         every.tick().await;
         let Some(native) = &keeper.native else { return };
-        let live = native.folder.live();
-        let now: HashMap<String, (u32, Option<String>)> =
-            live.into_iter().map(|live| (live.session, (live.pid, live.status))).collect();
+        let mut now: HashMap<String, Vec<(u32, Option<String>)>> = HashMap::new();
+        for live in native.folder.live() {
+            let driver = keeper.drivers.get(&live.session).filter(|driver| driver.is_running());
+            if let Some(driver) = driver.filter(|_| keeper.counts_as_elsewhere(&live)) {
+                // Our agent does not hear what is said there, and would go on as if nothing had been.
+                let own = Arc::clone(&keeper);
+                tokio::spawn(async move { driver.end_if_idle(&own, Duration::ZERO).await });
+            }
+            now.entry(live.session).or_default().push((live.pid, live.status));
+        }
+        now.values_mut().for_each(|processes| processes.sort());
         let changed = now.iter().filter(|(id, it)| before.get(*id) != Some(it)).map(|(id, _)| id);
         let gone = before.keys().filter(|id| !now.contains_key(*id));
         let paths: Vec<PathBuf> = {

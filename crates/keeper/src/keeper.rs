@@ -62,7 +62,7 @@ pub(crate) struct Keeper {
     pub(crate) behind: Behind,
     silences: Silences,
     /// Sessions that somebody decided to drive though another program does.
-    taken_over: Mutex<HashSet<String>>,
+    taken_over: Mutex<HashSet<(String, u32)>>,
     /// Sessions that were begun, by the key of whoever asked: the same key twice is one session.
     begun: Mutex<HashMap<String, String>>,
     agent_version: tokio::sync::OnceCell<Option<String>>,
@@ -289,17 +289,21 @@ impl Keeper {
         }
     }
 
-    /// Returns whether somebody decided to drive a session though another program does.
-    pub(crate) fn was_taken_over(&self, id: &str) -> bool {
-        self.taken_over.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+    /// Forgets an id that came to nothing: whoever asks again with the same key begins anew.
+    pub(crate) fn forget_id(&self, id: &str) {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, begun| begun != id);
     }
 
+    /// Notes that somebody decided to drive a session though these programs do. One that comes later is another matter.
     pub(crate) fn note_take_over(&self, id: &str) {
-        self.taken_over.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
+        let Some(native) = &self.native else { return };
+        let there = native.folder.live().into_iter().filter(|live| live.session == id);
+        let mut taken_over = self.taken_over.lock().unwrap_or_else(PoisonError::into_inner);
+        taken_over.extend(there.map(|live| (live.session, live.pid)));
     }
 
     pub(crate) fn forget_take_over(&self, id: &str) {
-        self.taken_over.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.taken_over.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, _)| of != id);
     }
 
     /// Returns the version of the agent's program, asked once.
@@ -319,10 +323,21 @@ impl Keeper {
         self.agent_version.get_or_init(ask).await.clone()
     }
 
-    /// Takes our own agents for nobody: a session that we drive is not driven elsewhere.
+    /// Returns whether a process of Claude Code's drives its session, and neither for us nor to no avail.
+    pub(crate) fn counts_as_elsewhere(&self, live: &rethread_transcripts::Live) -> bool {
+        let taken_over = self.taken_over.lock().unwrap_or_else(PoisonError::into_inner);
+        !self.driven().contains(&live.pid) && !taken_over.contains(&(live.session.clone(), live.pid))
+    }
+
+    /// Takes our own agents for nobody, and those that somebody took a session over from: a session that we drive is not
+    /// driven elsewhere, unless somebody else does too.
     fn without_us(&self, mut session: rethread_transcripts::Session) -> rethread_transcripts::Session {
-        if session.live.as_ref().is_some_and(|live| self.driven().contains(&live.pid)) {
-            session.live = None;
+        if let Some(live) = &session.live
+            && !self.counts_as_elsewhere(live)
+        {
+            let all = self.native.iter().flat_map(|native| native.folder.live());
+            let mut others = all.filter(|live| live.session == session.session_id);
+            session.live = others.find(|live| self.counts_as_elsewhere(live));
         }
         session
     }

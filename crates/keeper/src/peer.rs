@@ -33,6 +33,13 @@ impl Peer {
             return Peer::Stranger { why: "another user asks" };
         }
         let pid = credentials.pid().and_then(|pid| u32::try_from(pid).ok());
+        // Also before an agent is known to run: what it starts at once is not there before it.
+        let own = std::process::id();
+        if pid.is_some_and(|pid| pid != own && descends(pid, &[own]) == Some(true))
+            && !Defect::TrustTheAgent.is_on()
+        {
+            return Peer::Stranger { why: "something asks that this keeper started" };
+        }
         match (pid, pid.map(|pid| descends(pid, driven))) {
             (Some(pid), _) if Defect::TrustTheAgent.is_on() => Peer::Local { pid },
             (_, Some(Some(true))) => Peer::Stranger { why: "an agent asks that this keeper drives" },

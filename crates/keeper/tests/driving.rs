@@ -318,6 +318,31 @@ fn a_session_goes_on_after_the_keeper_was_started_again() {
 }
 
 #[test]
+fn an_agent_that_rests_makes_way_for_a_terminal_and_the_next_one_knows_what_was_said_there() {
+    let Some(desk) = Desk::new() else { return };
+    let kept = desk.keeper();
+    let id = create(&kept, &desk, &Prompt::new("Begin.").says("Begun."));
+    until_state(&kept, &id, "idle");
+    let mut elsewhere =
+        desk.home.claude().resume(&id).start(Prompt::new("Mine.").reply(Reply::text("Slow").hanging()));
+    until_state(&kept, &id, "elsewhere");
+    let body = json!({ "client_message_id": new_id(), "parts": [{ "type": "text", "text": "x" }] });
+    let refused = kept.post(&format!("/sessions/{id}/turns"), body);
+    assert_eq!((refused.status, refused.json()["code"].as_str()), (409, Some("driven-elsewhere")));
+    elsewhere.kill().unwrap();
+    elsewhere.wait().unwrap();
+    until_state(&kept, &id, "idle");
+    // Somebody came and went while nobody sent anything: what was said there is known here.
+    let said = desk.home.claude().resume(&id).ask(Prompt::new("The number is 9.").says("Nine."));
+    assert_eq!(said.code, 0, "{said:?}");
+    let before = desk.home.api().requests().len();
+    turn(&kept, &id, &Prompt::new("Which number?").says("It was 9."), "start");
+    desk.home.api().wait_for(before + 1);
+    let sent = desk.home.api().requests()[before].body["messages"].to_string();
+    assert!(sent.contains("The number is 9."), "{sent}");
+}
+
+#[test]
 fn a_session_that_a_terminal_drives_is_not_driven_twice() {
     let Some(desk) = Desk::new() else { return };
     let kept = desk.keeper();
@@ -421,8 +446,17 @@ fn writes_edits_and_shell_changes_are_taken_back_and_forth() {
     assert_eq!(fs::read_to_string(at("edited.txt")).unwrap(), "one\ntwo\n");
     assert!(!at("written.txt").try_exists().unwrap() && !at("shell.txt").try_exists().unwrap(), "{done}");
     let undo = done["undo"].as_str().unwrap().strip_prefix("/api/v1").unwrap();
+    // Where somebody's own work is in the way nothing is undone, and nobody is told that it was.
+    let undone = || {
+        let audit = kept.get("/audit").good();
+        audit["items"].as_array().unwrap().iter().filter(|line| line["what"] == "undo").count()
+    };
+    fs::write(at("shell.txt"), "mine\n").unwrap();
+    let refused = kept.post(undo, json!({})).good();
+    assert_eq!((refused["result"]["canRewind"].as_bool(), undone()), (Some(false), 0), "{refused}");
+    fs::remove_file(at("shell.txt")).unwrap();
     kept.post(undo, json!({})).good();
-    assert_eq!(fs::read_to_string(at("shell.txt")).unwrap(), "by the shell\n");
+    assert_eq!((fs::read_to_string(at("shell.txt")).unwrap().as_str(), undone()), ("by the shell\n", 1));
     assert_eq!(rewind(json!({ "to": "nowhere", "dry_run": true })).status, 404);
 }
 

@@ -269,6 +269,31 @@ fn without_claude_code_everything_is_read_and_sending_says_what_to_install() {
     }
 }
 
+#[test]
+fn the_same_key_twice_is_one_session_and_one_that_came_to_nothing_is_begun_anew() {
+    let home = Home::new();
+    let mut settings = home.settings();
+    settings.agent = Some(rethread_keeper::Agent { program: "/bin/false".into(), environment: Vec::new() });
+    let kept = crate::kit::Kept::start(settings);
+    let begin = |key: &str, prompt: &str| {
+        let body = json!({ "cwd": home.path(), "prompt": prompt }).to_string();
+        kept.ask("POST", "/api/v1/sessions", &[("Idempotency-Key", key)], &body)
+    };
+    let id = |key: &str| begin(key, "").good()["session_id"].as_str().unwrap().to_owned();
+    let first = id("a");
+    assert_eq!(id("a"), first);
+    assert_ne!(id("b"), first);
+    assert_eq!(kept.get("/sessions").good()["items"].as_array().unwrap().len(), 2);
+    for _ in 0..2 {
+        let failed = begin("c", "Begin.");
+        assert_eq!(
+            (failed.status, failed.json()["code"].as_str()),
+            (502, Some("agent-failed")),
+            "{failed:?}"
+        );
+    }
+}
+
 /// Claudekeeper's faults 1 and 6: new sessions had no id, and the name and mode given to them were lost.
 #[test]
 fn a_session_that_has_not_begun_has_its_id_and_outlives_the_keeper() {

@@ -10,6 +10,7 @@ use rethread_claude::{
 use serde_json::Value;
 
 use super::driver::Driver;
+use super::process::Doubt;
 use crate::attention::{Attention, Shown, Verdict};
 use crate::keeper::Keeper;
 use crate::settings::Agent;
@@ -129,6 +130,9 @@ impl Watcher {
         drop(withdrawal);
         driver.refresh_state(&keeper);
         match verdict {
+            Ok(Verdict::Allow { .. }) if !driver.still_drives(&keeper, Doubt::IfLate).await => {
+                PermissionResult::deny("somebody else drives this session by now")
+            }
             Ok(Verdict::Allow { updated_input, for_session }) => {
                 // What a person changed while they were thinking is what the tool will find.
                 let what = updated_input.as_ref().unwrap_or(&input);
@@ -151,9 +155,12 @@ impl Watcher {
     }
 
     async fn before(self, input: HookInput) -> HookOutput {
-        let Some((_, driver)) = self.both() else {
+        let Some((keeper, driver)) = self.both() else {
             return HookOutput::deny("the keeper is about to end");
         };
+        if !driver.still_drives(&keeper, Doubt::IfLate).await {
+            return HookOutput::deny("somebody else drives this session by now");
+        }
         let call = input.tool_use_id.clone().unwrap_or_default();
         driver.capture_before(&input.tool_name, &call, &input.tool_input).await;
         HookOutput::proceed()

@@ -119,7 +119,6 @@ impl Driver {
     async fn ended(self: &Arc<Self>, keeper: &Arc<Keeper>) {
         let client = {
             let mut state = self.state();
-            state.pids.clear();
             state.partial = Partial::default();
             state.ending = true;
             state.client.take()
@@ -130,6 +129,8 @@ impl Driver {
         {
             tracing::warn!(%error, "the agent did not end well");
         }
+        // Not before it is gone: as long as it is there it is ours, and nobody else's.
+        self.state().pids.clear();
         self.read_the_rest(keeper).await;
         self.take(keeper, Arrival::Ended, Wake::Now);
         let mut process = self.process.lock().await;

@@ -40,6 +40,15 @@ pub(crate) enum Ending {
     ForGood,
 }
 
+/// When the store is asked who drives a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// Before something that happens rarely, such as an allowance.
+    Always,
+    /// If the lease was not renewed in time.
+    IfLate,
+}
+
 impl Driver {
     /// Returns the agent, and starts it if it does not run.
     pub(super) async fn client(self: &Arc<Self>, keeper: &Arc<Keeper>) -> Result<Arc<ClaudeClient>, Problem> {
@@ -186,6 +195,28 @@ impl Driver {
         match lease {
             Some(lease) => blocking(async move { lease.renew().await }).await.is_ok(),
             None => false,
+        }
+    }
+
+    /// Returns whether the session is still driven from here, for whoever is about to let its agent do something: this
+    /// process, or the machine, may have stood still for longer than the lease holds.
+    pub(crate) async fn still_drives(&self, keeper: &Keeper, doubt: Doubt) -> bool {
+        let (lease, renewed) = {
+            let process = self.process.lock().await;
+            (process.lease.clone(), process.renewed)
+        };
+        let Some(lease) = lease else { return !keeper.store().backend().capabilities().keeps };
+        let is_fresh = renewed.is_some_and(|at| at.elapsed() < keeper.settings.lease / 3 * 2);
+        if is_fresh && doubt == Doubt::IfLate {
+            return true;
+        }
+        let renewed =
+            tokio::time::timeout(keeper.settings.lease / 3, blocking(async move { lease.renew().await }));
+        match renewed.await {
+            Ok(Ok(())) => true,
+            Ok(Err(rethread_store::Error::Fenced { .. })) => false,
+            // A store that is away takes nothing from what is driven here, until others may follow.
+            _ => is_fresh || !keeper.shares(),
         }
     }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::attention::{Attention, AttentionState, Undecided, Verdict};
+use crate::drive::Doubt;
 use crate::extract::{Asked, Body, Part};
 use crate::gate::Caller;
 use crate::keeper::Keeper;
@@ -116,6 +117,18 @@ pub(crate) async fn decide(
     if let Some(attention) = elsewhere {
         let decided = keeper.decide_elsewhere(attention, &shown_digest, verdict, &by).await;
         return decided.map(Json).map_err(refused);
+    }
+    // Somebody who took over while this keeper stood still asks anew; nothing that was asked before is done then.
+    let session =
+        here.as_ref().filter(|it| it.state == AttentionState::Pending).map(|it| &it.shown.session_id);
+    if let (Choice::Allow, Some(driver)) = (decision, session.and_then(|id| keeper.drivers.get(id)))
+        && !driver.still_drives(&keeper, Doubt::Always).await
+    {
+        return Err(Problem::conflict(
+            "held",
+            "somebody else drives the session by now, and nothing was allowed",
+        )
+        .hint("look at what is asked there"));
     }
     let (own, digest, who) = (Arc::clone(&keeper), shown_digest, by.clone());
     let decided = tokio::task::spawn_blocking(move || own.attention.decide(&id, &digest, verdict, &who));

@@ -178,19 +178,24 @@ pub(crate) async fn rewind(
     })
     .await;
     let rewound = rewound.map_err(refuse)?;
-    let fork = match before {
-        Some(before) => Some(fork_of(&keeper, &known, Some(before), None).await?.id),
-        None => None,
-    };
     let undo = rewound.receipt.as_ref().map(|receipt| format!("/api/v1/rewinds/{id}.{receipt}/undo"));
     keeper.door.audit.write(
         "rewind",
         &caller.name(),
         json!({ "session": id, "to": request.to, "receipt": rewound.receipt }),
     );
-    let data = json!({ "to": request.to, "receipt": rewound.receipt, "files": rewound.files_changed.len(), "fork": fork });
+    let fork = match before {
+        Some(before) => Some(fork_of(&keeper, &known, Some(before), None).await),
+        None => None,
+    };
+    let fork_id = fork.as_ref().and_then(|fork| fork.as_ref().ok()).map(|fork| fork.id.clone());
+    let data = json!({ "to": request.to, "receipt": rewound.receipt, "files": rewound.files_changed.len(), "fork": fork_id });
     keeper.hub.publish(&id, "rewind.applied", data);
-    Ok(Json(answer(&plan, &rewound, undo, fork)))
+    if let Some(Err(problem)) = fork {
+        // The files are as they were by now, and whoever asked must be able to take that back.
+        return Err(problem.with("undo", undo));
+    }
+    Ok(Json(answer(&plan, &rewound, undo, fork_id)))
 }
 
 fn answer(plan: &Plan, rewound: &Rewound, undo: Option<String>, fork: Option<String>) -> RewindAnswer {
@@ -257,8 +262,11 @@ pub(crate) async fn undo(
         Ok::<_, rethread_checkpoint::Error>((plan, rewound))
     });
     let (plan, rewound) = done.await.map_err(refuse)?;
-    keeper.door.audit.write("undo", &caller.name(), json!({ "session": session, "receipt": receipt }));
-    keeper.hub.publish(session, "rewind.undone", json!({ "receipt": receipt, "again": rewound.receipt }));
+    // Nothing was undone where somebody's own changes were in the way.
+    if rewound.receipt.is_some() {
+        keeper.door.audit.write("undo", &caller.name(), json!({ "session": session, "receipt": receipt }));
+        keeper.hub.publish(session, "rewind.undone", json!({ "receipt": receipt, "again": rewound.receipt }));
+    }
     let again = rewound.receipt.as_ref().map(|receipt| format!("/api/v1/rewinds/{session}.{receipt}/undo"));
     Ok(Json(answer(&plan, &rewound, again, None)))
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -77,6 +78,7 @@ pub(crate) async fn create(
             let turn = Turn { client_message_id: uuid::Uuid::new_v4().to_string(), parts };
             if let Err(problem) = driver.send(&keeper, turn, Mode::Start).await {
                 keeper.drop_pending(&id);
+                keeper.forget_id(&id);
                 return Err(problem);
             }
         }
@@ -107,14 +109,19 @@ async fn driver(keeper: &Arc<Keeper>, name: &SessionName) -> Result<Arc<Driver>,
         return Err(keeper.nothing_to_drive_with());
     }
     let id = known.card.session_id.clone();
-    if let Some(driver) = keeper.drivers.get(&id).filter(|driver| driver.is_running()) {
-        return Ok(driver);
-    }
-    if let Some(pid) = known.card.driver_pid.filter(|_| !keeper.was_taken_over(&id)) {
+    let running = keeper.drivers.get(&id).filter(|driver| driver.is_running());
+    if let Some(pid) = known.card.driver_pid {
+        if let Some(running) = running {
+            // It does not know what is said there, and must not go on without.
+            running.end_if_idle(keeper, Duration::ZERO).await;
+        }
         return Err(Problem::conflict("driven-elsewhere", format!("process {pid} drives this session"))
             .hint("watch it, fork it, or take over")
             .with("pid", pid)
             .with("choices", ["watch", "fork", "take_over"]));
+    }
+    if let Some(running) = running {
+        return Ok(running);
     }
     let mut begin = begin_of(keeper, &known)?;
     if keeper.drivers.get(&id).is_none()
@@ -354,6 +361,10 @@ pub(crate) async fn lease(
         LeaseAction::Acquire => driver(&keeper, &name).await?.acquire(&keeper, Claim::IfFree).await?,
         LeaseAction::TakeOver => {
             keeper.note_take_over(&id);
+            // What the others said meanwhile is read by an agent that begins now.
+            if let Some(running) = keeper.drivers.get(&id).filter(|_| known.card.driver_pid.is_some()) {
+                running.end_if_idle(&keeper, Duration::ZERO).await;
+            }
             driver(&keeper, &name).await?.acquire(&keeper, Claim::TakeOver).await?;
         }
     }
