@@ -60,6 +60,23 @@ describe.runIf(drive.hasAgent)("files", () => {
     await page.locator(".taken").first().waitFor({ state: "detached" });
   });
 
+  test("go back together with the conversation, which goes on in a fork", async () => {
+    const { page } = one;
+    writeFileSync(path("plan.txt"), "first\n");
+    await drive.begin(page, "both go back");
+    await drive.work(page, "another plan", `echo second > ${path("plan.txt")}`, "Planned.");
+    const before = page.url();
+    await page.getByRole("button", { name: "Rewind to here" }).first().click();
+    await page.getByRole("button", { name: "Rewind and fork" }).click();
+    await page.waitForURL((url) => url.toString() !== before);
+    expect(read("plan.txt")).toBe("first\n");
+    // The fork knows nothing of what was taken back, and goes on.
+    await page.locator(".prompt").first().waitFor();
+    expect(await page.locator(".prompt", { hasText: "another plan" }).count()).toBe(0);
+    await drive.work(page, "a third plan", `echo third > ${path("plan.txt")}`, "Planned again.");
+    expect(read("plan.txt")).toBe("third\n");
+  });
+
   test("that were taken back are told after a refresh, and come back from the thread", async () => {
     const { page } = one;
     writeFileSync(path("draft.txt"), "first\n");

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Rewind } from "../api/events.ts";
 import { Icon } from "../parts/icon.tsx";
-import { fork } from "../state/actions.ts";
+import { fork, openFork } from "../state/actions.ts";
 import { diffSince } from "../state/changes.ts";
 import { preview, type RewindState, rewind, rewinding, undoRewind } from "../state/details.ts";
 import type { Transcript } from "../state/transcript.ts";
@@ -73,6 +73,12 @@ function Steps({ plan, words, isDone }: { plan: Rewind; words: Record<string, st
       ))}
     </>
   );
+}
+
+async function rewindAndFork(state: RewindState): Promise<void> {
+  await rewind(state, true);
+  const made = rewinding.value?.receipt?.fork;
+  if (made) openFork(made);
 }
 
 export function RewindPanel({ state, transcript }: { state: RewindState; transcript: Transcript }) {
@@ -173,6 +179,16 @@ export function RewindPanel({ state, transcript }: { state: RewindState; transcr
         >
           {plan ? `Rewind ${count(plan.steps.length, "file")}` : "Rewind"}
         </button>
+        {number !== 0 && (
+          <button
+            type="button"
+            title="Files go back, and another session goes on before this prompt, so that both agree"
+            disabled={!plan || state.isBusy || open.length > 0 || plan.steps.length === 0}
+            onClick={() => void rewindAndFork(state)}
+          >
+            Rewind and fork
+          </button>
+        )}
         {parent && (
           <button
             type="button"

@@ -97,6 +97,12 @@ export async function fork(name: string, from?: string): Promise<void> {
   tell(`A fork${parent ? ` of “${title(parent)}”` : ""}: what you say here does not reach the other`);
 }
 
+/** Goes to a fork that a rewind made, whose card is on its way. */
+export function openFork(made: string): void {
+  go({ view: "session", session: made });
+  tell("Files and conversation are as they were then; the other session has the way back");
+}
+
 export async function takeOver(name: string): Promise<boolean> {
   return (await attempt(() => post(`${path(name)}/lease`, { action: "take_over" }))) !== undefined;
 }

@@ -151,11 +151,12 @@ export function preview(session: string, to: string, choices = new Map<string, "
   });
 }
 
-/** Does what was looked at, and nothing else: the keeper compares. */
-export function rewind(state: RewindState): Promise<void> {
+/** Does what was looked at, and nothing else: the keeper compares. With a fork, words go back where files do. */
+export function rewind(state: RewindState, fork = false): Promise<void> {
   return step(state, async () => {
     const body = {
       to: state.to,
+      fork,
       expect_digest: state.plan?.digest,
       leave: chosen(state, "leave"),
       force: chosen(state, "force"),
