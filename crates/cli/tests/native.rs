@@ -14,6 +14,9 @@ use crate::kit::{Home, cannot};
 const ONE: &str = "11111111-1111-4111-8111-111111111111";
 const TWO: &str = "22222222-2222-4222-8222-222222222222";
 
+/// The first prompt of each session.
+const FIRST_PROMPT: &str = "aaaaaaaa-0000-4000-8000-000000000000";
+
 /// A home with two sessions that look like Claude Code's, one of them damaged.
 fn home() -> Home {
     let home = Home::new();
@@ -175,6 +178,27 @@ fn resume_prints_the_command_for_the_right_directory() {
     assert_eq!(printed, format!("cd '{}/it'\\''s here' && claude --resume {id}\n", home.path().display()));
 }
 
+/// Writes a program that stands for Claude Code: it says where it was started, for which folder and with which words.
+fn stand_in(home: &Home) -> String {
+    let claude = home.path().join("claude");
+    fs::write(&claude, "#!/bin/sh\necho \"$(pwd -P)|$CLAUDE_CONFIG_DIR|$*\"\n").unwrap();
+    fs::set_permissions(&claude, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    claude.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn resume_starts_claude_code_where_the_session_worked() {
+    let home = home();
+    let project = home.path().join("it's here");
+    fs::create_dir(&project).unwrap();
+    let file = home.path().join(".claude/projects/-work-two").join(format!("{TWO}.jsonl"));
+    fs::write(file, turn(0, project.to_str().unwrap()).concat()).unwrap();
+    let started = home.run(&["resume", TWO, "--program", &stand_in(&home)]);
+    let there = project.canonicalize().unwrap();
+    assert_eq!((started.code, started.err.as_str()), (0, ""));
+    assert_eq!(started.out, format!("{}||--resume {TWO}\n", there.display()));
+}
+
 /// Follows a session until a line that was added comes through.
 fn follow_for_a_moment(home: &Home, runner: &[&str], words: &[&str]) -> String {
     let mut child =
@@ -214,6 +238,51 @@ fn on_a_network_file_system_files_are_looked_at_and_no_notices_are_asked_for() {
     assert!(!trace.contains("inotify"), "{trace}");
 }
 
+/// Returns the calls to the kernel that change something in Claude Code's folder, by path, by folder handle or by file,
+/// and how many open something there to read it.
+fn changes_to_claudes_folder(trace: &str) -> (Vec<&str>, usize) {
+    let (mut changes, mut opened) = (Vec::new(), 0);
+    for line in trace.lines() {
+        let call = line.trim_start_matches(|it: char| it.is_ascii_digit()).trim_start();
+        // What ends a call that was interrupted begins with no name; its beginning had all the arguments.
+        let Some((name, arguments)) = call.split_once('(').filter(|(name, _)| !name.starts_with('<')) else {
+            continue;
+        };
+        // What is written may name the folder; where to is the first argument.
+        let is_written = name.contains("write") || name == "sendfile";
+        let place = if is_written { arguments.split(", ").next().unwrap_or(arguments) } else { arguments };
+        let is_look = name.contains("stat")
+            || ["access", "faccessat", "faccessat2", "readlink", "readlinkat", "inotify_add_watch"]
+                .contains(&name);
+        let is_read = name.starts_with("open")
+            && arguments.contains("O_RDONLY")
+            && !["O_CREAT", "O_TRUNC", "O_TMPFILE"].iter().any(|flag| arguments.contains(flag));
+        match place.contains(".claude") {
+            true if is_read => opened += 1,
+            true if !is_look => changes.push(line),
+            _ => {}
+        }
+    }
+    (changes, opened)
+}
+
+/// Runs the program and returns what [`changes_to_claudes_folder`] is to look through.
+fn traced(home: &Home, words: &[&str]) -> String {
+    let trace = home.path().join("trace");
+    // With the paths of descriptors, as most of what is written goes through handles of folders.
+    let calls = "trace=%file,write,writev,pwrite64,pwritev,pwritev2,sendfile,copy_file_range,ftruncate,fallocate,\
+        fchmod,fchown,fsetxattr,fremovexattr";
+    let runner = ["strace", "-f", "-y", "-qq", "-e", calls, "-o", trace.to_str().unwrap()];
+    if words[0] == "tail" {
+        follow_for_a_moment(home, &runner, words);
+    } else {
+        let output = home.through(&runner, words).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {said}");
+    }
+    fs::read_to_string(&trace).unwrap()
+}
+
 /// Everything that only reads leaves Claude Code's folder alone, as the kernel sees it.
 #[test]
 fn whatever_only_reads_opens_nothing_for_writing() {
@@ -221,34 +290,52 @@ fn whatever_only_reads_opens_nothing_for_writing() {
         return cannot("strace is not installed");
     }
     let home = home();
-    let trace = home.path().join("trace");
-    let runner = ["strace", "-f", "-qq", "-e", "trace=file,ftruncate,fchmod", "-o", trace.to_str().unwrap()];
+    keep_something_of_files(&home);
+    add_subagent(&home);
     for words in [
         &["list", "--all"][..],
+        &["list", "--json"],
         &["show", ONE],
+        &["show", ONE, "--json"],
         &["show", ONE, "--raw", "--all"],
         &["doctor"],
-        &["import", "--claude"],
+        &["scan"],
         &["resume", TWO, "--print"],
         &["show", ONE, "--subagents"],
+        &["show", ONE, "--subagent", "abc123"],
         &["checkpoints", ONE],
+        &["diff", ONE, "--to", FIRST_PROMPT],
         &["list", "--count"],
+        &["import", "--claude"],
         &["tail", ONE],
     ] {
-        if words[0] == "tail" {
-            follow_for_a_moment(&home, &runner, words);
-        } else {
-            home.through(&runner, words).output().unwrap();
-        }
-        let trace = fs::read_to_string(&trace).unwrap();
-        let touched: Vec<&str> = trace.lines().filter(|line| line.contains("/.claude")).collect();
-        assert!(touched.iter().any(|line| line.contains("open")), "{words:?} opens nothing\n{trace}");
-        for line in touched {
-            let is_open = line.contains("open") && line.contains("O_RDONLY") && !line.contains("O_CREAT");
-            let is_look = ["stat", "access(", "readlink", "getdents", "inotify_add_watch("]
-                .iter()
-                .any(|call| line.contains(call));
-            assert!(is_open || is_look, "{words:?}: {line}");
+        let trace = traced(&home, words);
+        let (changes, opened) = changes_to_claudes_folder(&trace);
+        assert_eq!(changes, [""; 0], "{words:?}");
+        assert!(opened > 0, "{words:?} opens nothing\n{trace}");
+    }
+}
+
+/// A check that finds nothing proves something only if it would.
+#[test]
+fn whatever_writes_is_seen_to_write() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        return cannot("strace is not installed");
+    }
+    let home = home();
+    keep_something_of_files(&home);
+    for (words, calls) in [
+        (&["rename", ONE, "Another"][..], &["openat", "mkdirat", "renameat2", "write"][..]),
+        (&["fork", ONE], &["openat", "mkdirat", "linkat", "unlinkat", "renameat2", "write"]),
+        (&["tag", ONE, "red"], &["openat", "write"]),
+        (&["delete", ONE], &["renameat2"]),
+    ] {
+        let trace = traced(&home, words);
+        let (changes, _) = changes_to_claudes_folder(&trace);
+        for call in calls {
+            let through_a_handle =
+                |line: &&str| line.contains(&format!(" {call}(")) && !line.contains("AT_FDCWD");
+            assert!(changes.iter().any(through_a_handle), "{words:?}: no {call} among {changes:#?}");
         }
     }
 }
@@ -335,14 +422,19 @@ fn messages_are_counted_when_asked_for_and_the_counts_are_remembered() {
     assert_eq!(counts(&["list", "--json"]), [Value::from(2), Value::from(4)]);
 }
 
-#[test]
-fn subagents_are_listed_and_shown_from_files_of_their_own_and_from_within() {
-    let home = home();
-    let folder = home.path().join(".claude/projects/-work-one");
-    let beside = folder.join(ONE).join("subagents");
+/// Gives the first session a subagent `abc123` with a file of its own.
+fn add_subagent(home: &Home) {
+    let beside = home.path().join(".claude/projects/-work-one").join(ONE).join("subagents");
     fs::create_dir_all(&beside).unwrap();
     let own = turn(0, "/its/own").concat().replace("Question 0", "Question 7");
     fs::write(beside.join("agent-abc123.jsonl"), own).unwrap();
+}
+
+#[test]
+fn subagents_are_listed_and_shown_from_files_of_their_own_and_from_within() {
+    let home = home();
+    add_subagent(&home);
+    let folder = home.path().join(".claude/projects/-work-one");
     let within = turn(8, "/within").concat().replace("\"isSidechain\":false", "\"isSidechain\":true");
     let file = folder.join(format!("{ONE}.jsonl"));
     fs::OpenOptions::new().append(true).open(file).unwrap().write_all(within.as_bytes()).unwrap();
@@ -362,30 +454,35 @@ fn subagents_are_listed_and_shown_from_files_of_their_own_and_from_within() {
     assert_eq!(none.code, 1, "{}", none.err);
 }
 
-#[test]
-fn what_claude_code_kept_of_files_is_listed_and_compared_line_by_line() {
-    let home = home();
+/// Gives the first session a checkpoint before its first prompt: of a file that was changed since, and of one that was
+/// made.
+fn keep_something_of_files(home: &Home) {
     let work = home.path().join("work");
     fs::create_dir(&work).unwrap();
     fs::write(work.join("code"), "one\ntwo\nthree\n").unwrap();
     let history = home.path().join(".claude/file-history").join(ONE);
     fs::create_dir_all(&history).unwrap();
     fs::write(history.join("backup@v1"), "one\nold\nthree\n").unwrap();
-    let prompt = "aaaaaaaa-0000-4000-8000-000000000000";
     let path = work.join("code");
-    let snapshot = json!({ "type": "file-history-snapshot", "messageId": prompt, "isSnapshotUpdate": false,
-        "snapshot": { "messageId": prompt, "timestamp": "2026-02-09T10:00:00.000Z", "trackedFileBackups": {
+    let snapshot = json!({ "type": "file-history-snapshot", "messageId": FIRST_PROMPT, "isSnapshotUpdate": false,
+        "snapshot": { "messageId": FIRST_PROMPT, "timestamp": "2026-02-09T10:00:00.000Z", "trackedFileBackups": {
             path.to_str().unwrap(): { "backupFileName": "backup@v1", "version": 1 },
             work.join("made").to_str().unwrap(): { "backupFileName": null, "version": 1 } } } });
     fs::write(work.join("made"), "fresh\n").unwrap();
     let file = home.path().join(".claude/projects/-work-one").join(format!("{ONE}.jsonl"));
     let line = format!("{snapshot}\n");
     fs::OpenOptions::new().append(true).open(file).unwrap().write_all(line.as_bytes()).unwrap();
+}
+
+#[test]
+fn what_claude_code_kept_of_files_is_listed_and_compared_line_by_line() {
+    let home = home();
+    keep_something_of_files(&home);
     let listed = home.answer(&["checkpoints", ONE]);
-    assert!(listed.starts_with(prompt) && listed.contains("and 1 more path"), "{listed}");
+    assert!(listed.starts_with(FIRST_PROMPT) && listed.contains("and 1 more path"), "{listed}");
     let json: Value = serde_json::from_str(&home.answer(&["checkpoints", ONE, "--json"])).unwrap();
     assert_eq!(json["files"].as_array().unwrap().len(), 2);
-    let diff = home.answer(&["diff", ONE, "--to", prompt]);
+    let diff = home.answer(&["diff", ONE, "--to", FIRST_PROMPT]);
     assert!(
         diff.contains("\n-old\n+two\n") && diff.contains("--- /dev/null\n") && diff.contains("\n+fresh\n"),
         "{diff}"
@@ -443,11 +540,10 @@ fn whatever_is_started_or_suggested_is_about_the_folder_that_was_named() {
     let hint = format!("`rethread --claude-dir '{}' doctor 11111111 --copy`", named.display());
     assert!(with(&["doctor"]).out.contains(&hint), "{}", with(&["doctor"]).out);
     // And what is started is told as well.
-    let claude = home.path().join("claude");
-    fs::write(&claude, "#!/bin/sh\necho \"$CLAUDE_CONFIG_DIR $*\"\n").unwrap();
-    fs::set_permissions(&claude, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
-    let started = with(&["resume", TWO, "--program", claude.to_str().unwrap()]);
-    assert_eq!(started.out, format!("{} --resume {TWO}\n", named.display()), "{}", started.err);
+    let started = with(&["resume", TWO, "--program", &stand_in(&home)]);
+    let here = home.path().canonicalize().unwrap();
+    let told = format!("{}|{}|--resume {TWO}\n", here.display(), named.display());
+    assert_eq!(started.out, told, "{}", started.err);
 }
 
 #[test]

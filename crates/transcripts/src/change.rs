@@ -12,6 +12,9 @@ use crate::claude_folder::ClaudeFolder;
 use crate::error::{Error, Result};
 use crate::folder::Folder;
 
+/// How many characters of a name are kept, as Claude Code does.
+const LONGEST_NAME: usize = 200;
+
 /// Where a session belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shelf {
@@ -22,20 +25,22 @@ pub enum Shelf {
 }
 
 impl ClaudeFolder {
-    /// Gives a session a name, as Claude Code's own `/rename` does: an entry, and a file beside the transcript.
+    /// Gives a session a name, as Claude Code's own `/rename` does: entries for the session and for who works on it,
+    /// and a file beside the transcript. It is one line of at most 200 characters; what is more is cut off.
     pub fn rename(&self, session: &str, name: &str) -> Result<()> {
-        let name = name.trim();
+        let name = titled(name);
         if name.is_empty() {
             let rule = "it must not be blank";
-            return Err(Error::BadName { what: "name", text: name.into(), rule });
+            return Err(Error::BadName { what: "name", text: name, rule });
         }
         let path = self.find(session)?;
         let (folder, file) = self.place(&path)?;
         // Both or neither: opened first, written to last.
         let opened = folder.append(file)?;
         write_beside(&folder, session, "custom-title.json", &json!({ "customTitle": name }))?;
-        let entry = json!({ "type": "custom-title", "customTitle": name, "sessionId": session });
-        append(opened, &path, entry.to_string().as_bytes())
+        let title = json!({ "type": "custom-title", "customTitle": name, "sessionId": session });
+        let agent = json!({ "type": "agent-name", "agentName": name, "sessionId": session });
+        append(opened, &path, format!("{title}\n{agent}").as_bytes())
     }
 
     /// Gives a session a tag, or takes it off.
@@ -61,6 +66,33 @@ pub(crate) fn append(mut file: File, path: &Path, lines: &[u8]) -> Result<()> {
     let fail = |error| Error::io("append to", path)(error);
     let begins = if ends_within_a_line(&file).map_err(fail)? { &b"\n"[..] } else { b"" };
     file.write_all(&[begins, lines, b"\n"].concat()).map_err(fail)
+}
+
+/// Returns a name as Claude Code would write it: what nobody sees is a space, and nothing goes on for ever.
+fn titled(name: &str) -> String {
+    let mut title = String::with_capacity(name.len());
+    let mut was_seen = true;
+    for letter in name.trim().chars() {
+        let is_seen = !is_invisible(letter);
+        if is_seen || was_seen {
+            title.push(if is_seen { letter } else { ' ' });
+        }
+        was_seen = is_seen;
+    }
+    let title: String = title.chars().take(LONGEST_NAME).collect();
+    title.trim().to_owned()
+}
+
+/// Returns whether a character only says how others are to be shown, or ends a line: those of Unicode's categories Cc, Cf,
+/// Zl and Zp.
+fn is_invisible(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter,
+            '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}'
+            | '\u{8e2}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0001}' | '\u{e0020}'..='\u{e007f}')
 }
 
 fn ends_within_a_line(file: &File) -> std::io::Result<bool> {

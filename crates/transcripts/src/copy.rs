@@ -109,6 +109,8 @@ impl ClaudeFolder {
         lines.push(last_prompt(&new, &leaf));
         let to = path.with_file_name(format!("{new}.jsonl"));
         write_new(&folder, &new, &lines)?;
+        // Entries keep their ids, and what was kept of files is found by those.
+        self.link_file_history(session, &new)?;
         Ok(Written { session_id: new, path: to, entries })
     }
 
@@ -152,7 +154,7 @@ impl ClaudeFolder {
         Ok(Written { session_id: session.to_owned(), path, entries: lines.len() })
     }
 
-    /// Gives a fork the file history of its origin, as Claude Code does: the same files, linked.
+    /// Gives a copy the file history of its origin, as Claude Code does: the same files, linked.
     fn link_file_history(&self, from: &str, to: &str) -> Result<()> {
         let Ok(all) = self.open()?.folder("file-history") else { return Ok(()) };
         let Ok(from) = all.folder(from) else { return Ok(()) };

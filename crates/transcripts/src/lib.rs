@@ -3,6 +3,7 @@
 //! Nothing here prints, reads the environment, or writes to Claude Code's folder unless a call says so by its name.
 #![warn(missing_docs)]
 
+mod archive_note;
 mod belongings;
 mod blocks;
 mod catalog;

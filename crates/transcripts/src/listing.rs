@@ -8,6 +8,7 @@ use foldhash::{HashMap, HashMapExt as _};
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use crate::archive_note::ArchiveNote;
 use crate::catalog::{Learnt, Record};
 use crate::facts::shortened;
 use crate::live::Live;
@@ -114,7 +115,7 @@ fn sessions<'a>(found: Vec<Found>, learnt: &'a [Learnt<'_>]) -> (Vec<Session>, V
 
 fn session(found: Found, record: Record<&str>, projects: &mut Projects) -> Session {
     let folder = found.has_folder.then(|| folder_of(&found.path));
-    let beside = folder.as_deref().map(Beside::of).unwrap_or_default();
+    let beside = folder.as_deref().map(|folder| Beside::of(folder, &found)).unwrap_or_default();
     let health = health(&record);
     let Record { message_count, skim: Skim { opening, ending }, .. } = record;
     let own = |text: Option<&str>| text.map(str::to_owned);
@@ -179,22 +180,17 @@ struct Beside {
 }
 
 impl Beside {
-    fn of(folder: &Path) -> Self {
+    fn of(folder: &Path, found: &Found) -> Self {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Title {
             custom_title: String,
         }
-        #[derive(Deserialize)]
-        struct Archived {
-            archived: bool,
-        }
-        let read = |name: &str| fs::read(folder.join(name)).ok();
-        let title = read("custom-title.json").and_then(|it| serde_json::from_slice::<Title>(&it).ok());
-        let archived = read("archived.json").and_then(|it| serde_json::from_slice::<Archived>(&it).ok());
+        let title = fs::read(folder.join("custom-title.json")).ok();
+        let title = title.and_then(|it| serde_json::from_slice::<Title>(&it).ok());
         Self {
             custom_title: title.map(|title| title.custom_title).filter(|title| !title.is_empty()),
-            archived: archived.is_some_and(|archived| archived.archived),
+            archived: ArchiveNote::of(folder).is_some_and(|note| note.holds(found)),
         }
     }
 }

@@ -133,6 +133,44 @@ fn a_name_a_tag_and_the_archive_are_kept_when_the_session_goes_on() {
     ));
 }
 
+#[test]
+fn a_name_is_written_as_the_cli_writes_it() {
+    let Some((home, claude)) = home() else { return };
+    if !home.program().is_at_least("2.1.200") {
+        return rethread_testkit::not_in_this_version("a session cannot be renamed from without");
+    }
+    let path = claude.find(FIRST).unwrap();
+    let before = fs::read_to_string(&path).unwrap().len();
+    let written = || {
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = text[before..].lines().filter(|line| line.contains("name") || line.contains("title"));
+        let beside = fs::read_to_string(path.with_extension("").join("custom-title.json")).unwrap();
+        lines.map(str::to_owned).chain([beside]).collect::<Vec<_>>()
+    };
+    let names = [
+        "Plain",
+        " on\ntwo\t \u{7}lines ",
+        "a\u{200b}\u{202e}b\u{feff}é\u{2028}\u{85}c",
+        &"long 🎉".repeat(60),
+    ];
+    let mut ours = Vec::new();
+    let whole = fs::read(&path).unwrap();
+    for name in names {
+        claude.rename(FIRST, name).unwrap();
+        ours.push(written());
+        fs::write(&path, &whole).unwrap();
+    }
+    for (name, ours) in names.into_iter().zip(ours) {
+        let mut talk = home.claude().resume(FIRST).converse();
+        talk.control("r1", json!({ "subtype": "rename_session", "title": name }));
+        talk.wait_for("control_response");
+        talk.close();
+        assert_eq!(ours, written(), "{name:?}");
+        fs::write(&path, &whole).unwrap();
+    }
+    assert!(matches!(claude.rename(FIRST, "\u{7}\u{200b}"), Err(Error::BadName { .. })));
+}
+
 /// Claude Code appends, and so do we, to the same file at the same time; others read, copy and follow it.
 #[test]
 fn while_claude_code_is_at_work_nothing_is_lost_and_nothing_is_followed_twice() {
@@ -324,6 +362,30 @@ fn a_copy_of_a_session_with_doubled_entries_has_the_last_of_each_at_the_place_of
     assert_eq!((copied.faults(), copy.entries), (vec![], 3));
     assert_eq!(said(&copied), ["3", "2", "5"]);
     assert_eq!(said(&copied), said(&whole));
+}
+
+/// The lines that name what was kept of files were copied, and what was kept was not.
+#[test]
+fn a_repaired_copy_knows_what_files_were() {
+    let (folder, claude) = made_up();
+    let changed = folder.path().join("changed");
+    fs::write(&changed, "new").unwrap();
+    let kept = json!({ changed.to_str().unwrap(): { "backupFileName": "abc@v1", "version": 1 } });
+    let snapshot = json!({ "type": "file-history-snapshot", "messageId": "u",
+        "snapshot": { "messageId": "u", "trackedFileBackups": kept } });
+    let path = claude.find(FIRST).unwrap();
+    let whole = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{whole}{snapshot}\n{{\"torn")).unwrap();
+    let copy = claude.repaired_copy(FIRST).unwrap();
+    let checkpoints = claude.checkpoints(&copy.session_id).unwrap();
+    let backup = checkpoints[0].files[0].backup.as_ref().unwrap();
+    assert!(backup.starts_with(folder.path().join("file-history").join(&copy.session_id)), "{backup:?}");
+    let difference = rethread_transcripts::FileDifference {
+        path: changed,
+        before: Some(b"old".to_vec()),
+        after: Some(b"new".to_vec()),
+    };
+    assert_eq!(checkpoints[0].differences().unwrap(), [difference]);
 }
 
 /// Not every file system has links, and what is there already may be what is wanted.

@@ -303,6 +303,53 @@ fn check(damage: &Damage) {
     assert_eq!(reported, damage.reported, "{}", damage.name);
 }
 
+/// Returns a line of exactly 100 bytes, so that a reader of this can tell places without counting.
+fn hundred(uuid: &str, parent: Option<&str>) -> String {
+    let entry = json!({ "parentUuid": parent, "type": "user", "uuid": uuid, "message": { "content": "" } });
+    let filler = "x".repeat(99 - entry.to_string().len());
+    entry.to_string().replace("\"content\":\"", &format!("\"content\":\"{filler}")) + "\n"
+}
+
+#[test]
+fn each_fault_is_said_to_be_where_it_is() {
+    let (a, b, c) = (hundred("a", None), hundred("b", Some("a")), hundred("c", Some("b")));
+    let (b_without_end, again) = (b.trim_end(), hundred("b", Some("a")).replace("xx", "yy"));
+    let (uuid, glued) = (|uuid: &str| uuid.to_owned(), |recovered| FaultKind::Glued { recovered });
+    let cases = [
+        (format!("{a}{}", &b[..42]), vec![(100, 42, FaultKind::TornTail)]),
+        (format!("{a}{b}{{"), vec![(200, 1, FaultKind::TornTail)]),
+        (format!("{a}{b_without_end}{c}"), vec![(100, 198, glued(2))]),
+        (format!("{a}{}{b}{c}", &b[..42]), vec![(100, 141, glued(1))]),
+        (
+            format!("{a}rubbish\r\n\n{b}[1]\n"),
+            vec![(100, 7, FaultKind::Garbage), (210, 3, FaultKind::Garbage)],
+        ),
+        (format!("{a}\0\0\n{b}"), vec![(100, 2, FaultKind::NulRun)]),
+        (format!("{a}{b}{c}{again}"), vec![(300, 99, FaultKind::DuplicateUuid { uuid: uuid("b") })]),
+        (
+            format!("{a}{c}"),
+            vec![(100, 99, FaultKind::DanglingParent { uuid: uuid("c"), parent: uuid("b") })],
+        ),
+        (format!("{a}{}", hundred("b", Some("b"))), vec![(100, 99, FaultKind::Cycle { uuid: uuid("b") })]),
+        (format!("{}{b}{c}", hundred("a", Some("c"))), vec![(0, 99, FaultKind::Cycle { uuid: uuid("a") })]),
+        (
+            format!("{a}{b}oops\n{}{c}{}", hundred("c", Some("gone")), &a[..9]),
+            vec![
+                (200, 4, FaultKind::Garbage),
+                (305, 99, FaultKind::DuplicateUuid { uuid: uuid("c") }),
+                (405, 9, FaultKind::TornTail),
+            ],
+        ),
+    ];
+    for (text, expected) in cases {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), &text).unwrap();
+        let faults = Transcript::open(file.path()).unwrap().faults();
+        let found: Vec<_> = faults.into_iter().map(|it| (it.offset, it.length, it.kind)).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+}
+
 /// Returns a line as if it had been written so many milliseconds after ten o'clock.
 fn timed(line: &str, milliseconds: usize) -> String {
     let (minute, rest) = (milliseconds / 60_000, milliseconds % 60_000);

@@ -27,7 +27,7 @@ const SCRIPT: &str = r#"
 "#;
 
 /// Returns what the SDK says of some configuration folders.
-fn ask(folders: &[&Path]) -> Option<Vec<Vec<Value>>> {
+pub(crate) fn ask(folders: &[&Path]) -> Option<Vec<Vec<Value>>> {
     let Some(sdk) = Sdk::find() else {
         cannot("the official SDK cannot be installed");
         return None;
