@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
+use pollster::block_on;
+use rethread_store::{Entry, FileBackend, Fork, ForkKind, NewSession, Options, Session, Store};
 use serde_json::Value;
 
 use crate::kit::{Home, entry, stores_in};
@@ -96,6 +98,50 @@ fn a_fork_comes_with_what_it_inherits() {
             home.answer(&["show", &fork, "--json"]),
             "{other}"
         );
+    }
+}
+
+/// Once, a copy was the conversation alone, and what its subagents did stayed behind.
+#[test]
+fn a_copy_comes_with_its_subagents_and_nobody_elses() {
+    let home = Home::new();
+    let store = Store::new(FileBackend::new(home.store()), Options::default());
+    let say = |session: &Session| {
+        let said = Entry::parse(entry(1)).unwrap();
+        block_on(async { session.append(said).await.unwrap().await.unwrap() });
+    };
+    let begin = |id: &str| {
+        let mut new = NewSession::at("/work").id(id.parse().unwrap());
+        new.child = id.starts_with("sub.");
+        let session = block_on(store.create(new)).unwrap();
+        say(&session);
+        session
+    };
+    let fork = |session: &Session, id: &str, kind: ForkKind| {
+        say(&block_on(session.fork(Fork::of_kind(kind).id(id.parse().unwrap()))).unwrap());
+    };
+    let talk = begin("talk");
+    fork(&talk, "agent-1", ForkKind::Child);
+    fork(&talk, "agent-2", ForkKind::Child);
+    fork(&talk, "went-on", ForkKind::Detached);
+    fork(&begin("sdk.work.one"), "went-on-too", ForkKind::Detached);
+    for part in ["sub.work.one.a", "sub.work.one.b", "sub.work.one-2.a", "sub.rest.one.a"] {
+        begin(part);
+    }
+    store.close().unwrap();
+    for other in stores_in(home.path()) {
+        for family in [["talk", "agent-1", "agent-2"], ["sdk.work.one", "sub.work.one.a", "sub.work.one.b"]] {
+            let told = home.run(&["copy", family[0], "--to", &other]);
+            assert_eq!(told.err, "Copied 6 records and 0 file contents.\n", "{other}");
+            for id in family {
+                let shown = home.answer(&["--store", &other, "show", id, "--json"]);
+                assert_eq!(shown, home.answer(&["show", id, "--json"]), "{id} in {other}");
+            }
+            let again = home.run(&["copy", family[0], "--to", &other]);
+            assert_eq!(again.err, "It is there already, up to its last record.\n", "{other}");
+        }
+        let there = home.answer(&["--store", &other, "list", "--all", "--stored", "--json"]);
+        assert_eq!(there.lines().count(), 6, "{there}");
     }
 }
 

@@ -11,8 +11,9 @@
 //! assert_eq!(Redactor::new().redact(line), r#"{"text":"export GITHUB_TOKEN=[redacted github-token]"}"#);
 //! ```
 //!
-//! It works on JSON text as it stands: what it takes out never has a quote, nor half an escape, so that a line stays one.
+//! It works on JSON text as it stands: what it takes out never has a bare quote, nor half an escape, so that a line stays one.
 
+mod private_key;
 mod redactor;
 mod rule;
 

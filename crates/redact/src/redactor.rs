@@ -126,6 +126,7 @@ mod tests {
         let upper = "Q2W3E4R5T6Y7U2I3";
         vec![
             ("anthropic-key", format!("sk-ant-api03-{random}")),
+            ("openrouter-key", format!("sk-or-v1-{random}")),
             ("openai-key", format!("sk-proj-{random}")),
             ("stripe-key", format!("sk_live_{}", &random[..24])),
             ("github-token", format!("ghp_{}", &random[..36])),
@@ -133,9 +134,18 @@ mod tests {
             ("gitlab-token", format!("glpat-{}", &random[..20])),
             ("aws-key", format!("AKIA{upper}")),
             ("google-key", format!("AIza{}", &random[..35])),
+            ("google-token", format!("ya29.{random}")),
             ("slack-token", format!("xoxb-{}", &random[..24])),
+            ("slack-token", format!("xapp-1-{}", &random[..24])),
+            ("slack-webhook", format!("hooks.slack.com/services/T0{}/B0{random}", &random[..9])),
             ("npm-token", format!("npm_{}", &random[..36])),
+            ("pypi-token", format!("pypi-{random}{random}")),
+            ("crates-token", format!("cio{}", &random[..32])),
             ("hugging-face-token", format!("hf_{}", &random[..34])),
+            ("digitalocean-token", format!("dop_v1_{}", "0f1e2d3c4b5a6978".repeat(4))),
+            ("sendgrid-key", format!("SG.{}.{random}", &random[..22])),
+            ("telegram-token", format!("123456789:AA{}", &random[..33])),
+            ("age-key", format!("AGE-SECRET-KEY-1{}", upper.repeat(4))),
             ("jwt", format!("eyJ{0}.eyJ{0}.{0}", &random[..20])),
         ]
     }
@@ -152,6 +162,133 @@ mod tests {
                 assert!(!REDACTOR.redact(&text).contains(&secret), "{text}");
             }
         }
+    }
+
+    #[test]
+    fn every_kind_that_has_a_form_of_its_own_has_a_sample() {
+        let sampled: Vec<&str> = secrets().into_iter().map(|(kind, _)| kind).collect();
+        let told_by_what_is_around = ["private-key", "password-in-url", "bearer-token", "secret"];
+        let known = |kind: &str| sampled.contains(&kind) || told_by_what_is_around.contains(&kind);
+        let without: Vec<&str> = RULES.iter().map(|rule| rule.kind).filter(|kind| !known(kind)).collect();
+        assert_eq!(without, Vec::<&str>::new());
+    }
+
+    /// A private key that opens nothing, as lines: what is between its first and its last must never be left.
+    fn key_lines(name: &str, headers: &[&str]) -> Vec<String> {
+        let line = "MIIEvQ/BADANBgkqhkiG9w0BAQEFAASCBKcw+gSjAgEAAoIBAQC7VJTUt9Us8cKj";
+        let body = [line, line, "ab+/cd=="].map(str::to_owned);
+        let first = format!("-----BEGIN {name}-----");
+        let headers = headers.iter().map(|header| (*header).to_owned());
+        let last = format!("-----END {name}-----");
+        std::iter::once(first).chain(headers).chain(body).chain([last]).collect()
+    }
+
+    /// The ways in which keys are written, each as what an agent may have seen of one.
+    fn shapes() -> Vec<(&'static str, String)> {
+        let lines = key_lines("PRIVATE KEY", &[]);
+        let text = lines.join("\n") + "\n";
+        let in_json = |text: &str| serde_json::json!({ "private_key": text, "id": "a" }).to_string();
+        let numbered = |mark: &str| {
+            let number = |(at, line): (usize, &String)| format!("{:>6}{mark}{line}\n", at + 1);
+            lines.iter().enumerate().map(number).collect::<String>()
+        };
+        let armor = ["Version: GnuPG v1.4_2 (GNU/Linux)", "Comment: https://example.org/~a?b=\u{fc}", ""];
+        let dek = ["Proc-Type: 4,ENCRYPTED", "DEK-Info: AES-128-CBC,0A1B2C3D4E5F60718293A4B5C6D7E8F9", ""];
+        let quoted = lines.iter().map(|line| format!("  \"{line}\\n\" +\n"));
+        vec![
+            ("lines", text.clone()),
+            ("lines of Windows", text.replace('\n', "\r\n")),
+            ("JSON", in_json(&text)),
+            ("JSON within JSON", in_json(&in_json(&text))),
+            ("JSON within JSON within JSON", in_json(&in_json(&in_json(&text)))),
+            ("JSON with slashes escaped", in_json(&text).replace('/', "\\/")),
+            ("JSON within JSON with slashes escaped", in_json(&in_json(&text).replace('/', "\\/"))),
+            (
+                "JSON that escapes signs by number",
+                in_json(&text).replace('+', "\\u002b").replace('=', "\\u003d"),
+            ),
+            ("numbers and arrows", numbered("\u{2192}")),
+            ("numbers and tabs", numbered("\t")),
+            ("numbers and colons", numbered(":")),
+            ("numbers and bars", numbered(" | ")),
+            ("indented lines", text.replace('\n', "\n    ")),
+            ("a difference", text.replace('\n', "\n+")),
+            ("one line", text.replace('\n', " ")),
+            ("source code", quoted.collect()),
+            ("a PGP block", key_lines("PGP PRIVATE KEY BLOCK", &armor).join("\n")),
+            ("an encrypted key", key_lines("RSA PRIVATE KEY", &dek).join("\n")),
+        ]
+    }
+
+    /// Returns whether something of a key is in a text: eight letters of its body.
+    fn shows_the_key(text: &str) -> bool {
+        let lines = key_lines("PRIVATE KEY", &[]);
+        let letters: Vec<&[u8]> = lines[1..=2].iter().flat_map(|line| line.as_bytes().windows(8)).collect();
+        text.as_bytes().windows(8).any(|window| letters.contains(&window)) || text.contains("ab+")
+    }
+
+    /// Once, only the first line was taken out of all but the plainest, and the key stood behind it.
+    #[test]
+    fn nothing_of_a_private_key_is_left_however_it_is_written() {
+        for (shape, text) in shapes() {
+            let line = serde_json::json!({ "before": "x", "text": format!("see: {text}"), "then": "it" });
+            let clean = REDACTOR.redact(&line.to_string()).into_owned();
+            assert!(!shows_the_key(&clean) && clean.contains("[redacted private-key]"), "{shape}: {clean}");
+            let clean: serde_json::Value = serde_json::from_str(&clean).unwrap();
+            assert_eq!((&clean["before"], &clean["then"]), (&line["before"], &line["then"]), "{shape}");
+            if shape != "source code" {
+                assert!(!shows_the_key(&REDACTOR.redact(&text)), "{shape}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_private_key_that_was_cut_off_anywhere() {
+        for (shape, text) in shapes().into_iter().filter(|(shape, _)| *shape != "source code") {
+            let text = serde_json::json!({ "text": text }).to_string();
+            let begin = text.find("KEY").unwrap() + "KEY BLOCK-----".len();
+            for at in (begin..text.find("-----END").unwrap()).filter(|&at| text.is_char_boundary(at)) {
+                let clean = REDACTOR.redact(&text[..at]).into_owned();
+                assert!(!shows_the_key(&clean), "{shape}, cut off at {at}: {clean}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_follows_a_private_key_that_was_cut_off_stays() {
+        let line = &key_lines("PRIVATE KEY", &[])[1];
+        for (rest, left) in [
+            ("\n\nIt goes on like this.", "\n\nIt goes on like this."),
+            ("\n... 12 lines left out", "\n... 12 lines left out"),
+            ("...\n$ ls", "...\n$ ls"),
+            (" (cut)\nNote: see below", " (cut)\nNote: see below"),
+            ("\n-----BEGIN CERTIFICATE-----\nMIIB\n", "\n-----BEGIN CERTIFICATE-----\nMIIB\n"),
+            (
+                "\n\nand\n-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----.",
+                "\n\nand\n[redacted private-key].",
+            ),
+        ] {
+            let cut = format!("-----BEGIN PRIVATE KEY-----\n{line}{rest}");
+            assert_eq!(REDACTOR.redact(&cut), format!("[redacted private-key]{left}"));
+        }
+        let mentioned = "it begins with -----BEGIN PRIVATE KEY----- and then comes the key";
+        assert_eq!(
+            REDACTOR.redact(mentioned),
+            "it begins with [redacted private-key] and then comes the key"
+        );
+    }
+
+    #[test]
+    fn many_keys_without_an_end_take_no_longer_than_as_much_text() {
+        let once = |text: &str| {
+            let begun = std::time::Instant::now();
+            REDACTOR.find(text);
+            begun.elapsed()
+        };
+        let time = |text: &str| (0..3).map(|_| once(text)).min().unwrap();
+        let beginnings = |count: usize| "-----BEGIN PRIVATE KEY-----\nMIIB or not, ".repeat(count);
+        let (few, many) = (time(&beginnings(250)), time(&beginnings(4_000)));
+        assert!(many < few * 16 * 8, "{few:?} for some, {many:?} for sixteen times as many");
     }
 
     #[test]
@@ -182,6 +319,13 @@ mod tests {
             format!(r#"{{"input":"{{\"api_key\": \"{value}\"}}"}}"#),
             format!("client_secret: '{value}'"),
             format!("let token := {value}"),
+            format!("ENCRYPTION_KEY={value}"),
+            format!("signing-key: {value}"),
+            format!("export MASTER_KEY=\"{value}\""),
+            format!("masterKey = '{value}'"),
+            format!("AccountName=a;AccountKey={value}"),
+            format!("passwd={value}"),
+            format!("Server=db;Uid=ada;Pwd={value};"),
         ] {
             assert_eq!(clean(&text), text.replace(value, "[redacted secret]"));
         }
@@ -196,6 +340,7 @@ mod tests {
             "class=\"sk-loading-spinner-container-with-shadow\"",
             "see the password_hash_function: argon2id_with_default_parameters",
             "https://example.com:8080/a@b git@github.com:ada/parser.git",
+            "PWD=/home/ada/2026/Parser-v3/Build7 OLDPWD=/home/ada/2026/Parser-v2/Build1",
             "Bearer authentication-is-described-elsewhere",
             "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
         ] {
@@ -207,7 +352,7 @@ mod tests {
         #[test]
         fn a_json_line_stays_one_and_redacting_it_again_changes_nothing(
             words in proptest::collection::vec(".{0,24}", 0..6),
-            picks in proptest::collection::vec(0..12_usize, 0..4),
+            picks in proptest::collection::vec(0..secrets().len(), 0..4),
         ) {
             let secrets = secrets();
             let picked = picks.iter().map(|&pick| format!("\n{} ", secrets[pick].1));

@@ -1,5 +1,7 @@
 //! What secrets look like.
 
+use crate::private_key;
+
 /// One kind of secret.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rule {
@@ -35,19 +37,18 @@ impl Rule {
 
 const GROUP: &str = "(?<secret>";
 
+/// The rest of a name, and the sign that gives it a value.
+macro_rules! assigned {
+    () => {
+        r"[a-z0-9_.-]{0,24}(?:\\?[\x22'`])?\s{0,3}(?::=|=>|[:=])\s{0,3}"
+    };
+}
+
 /// Every rule, the more telling first: where two find the same, the first names it.
 ///
-/// No pattern matches a quote, and a backslash only as part of a whole escape.
+/// No pattern matches a quote that is not escaped, and a backslash only as part of a whole escape.
 pub(crate) const RULES: &[Rule] = &[
-    rule(
-        "private-key",
-        concat!(
-            r"(?<secret>-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:",
-            r"(?:\\[nrt]|[A-Za-z0-9+/=:,.() \t\r\n-])*?-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----",
-            // One that is cut off has no end.
-            r"|(?:\\[nrt]|[A-Za-z0-9+/=\r\n])*))",
-        ),
-    ),
+    rule("private-key", private_key::PATTERN),
     rule("anthropic-key", r"sk-ant-[A-Za-z0-9_-]{16,}"),
     rule("openrouter-key", r"sk-or-v1-[A-Za-z0-9]{32,}"),
     loose("openai-key", r"sk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{24,}"),
@@ -76,9 +77,19 @@ pub(crate) const RULES: &[Rule] = &[
     loose(
         "secret",
         concat!(
-            r"(?i)(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|auth[_-]?key",
-            r"|credentials?|authorization)[a-z0-9_.-]{0,24}(?:\\?[\x22'`])?\s{0,3}(?::=|=>|[:=])\s{0,3}",
+            r"(?i)(?:passw(?:or)?d|passphrase|secret|token|credentials?|authorization",
+            r"|(?:api|access|private|auth|encrypt(?:ion)?|signing|master|account|hmac)[_-]?key)",
+            assigned!(),
             r"(?:basic\s|token\s)?(?:\\?[\x22'`])?(?<secret>[A-Za-z0-9_+/~.!@#%^&*-]{16,}=*)",
+        ),
+    ),
+    loose(
+        "secret",
+        // A path after this name is where somebody works.
+        concat!(
+            r"(?i)pwd",
+            assigned!(),
+            r"(?:\\?[\x22'`])?(?<secret>[A-Za-z0-9_+!@#%^&*-][A-Za-z0-9_+/~.!@#%^&*-]{15,}=*)",
         ),
     ),
 ];
