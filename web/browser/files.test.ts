@@ -71,7 +71,7 @@ describe.runIf(drive.hasAgent)("files", () => {
     await page.waitForURL((url) => url.toString() !== before);
     expect(read("plan.txt")).toBe("first\n");
     // The fork knows nothing of what was taken back, and goes on.
-    await page.locator(".prompt").first().waitFor();
+    await page.getByText("Forked from").waitFor();
     expect(await page.locator(".prompt", { hasText: "another plan" }).count()).toBe(0);
     await drive.work(page, "a third plan", `echo third > ${path("plan.txt")}`, "Planned again.");
     expect(read("plan.txt")).toBe("third\n");

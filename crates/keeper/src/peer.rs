@@ -33,17 +33,14 @@ impl Peer {
             return Peer::Stranger { why: "another user asks" };
         }
         let pid = credentials.pid().and_then(|pid| u32::try_from(pid).ok());
-        // Also before an agent is known to run: what it starts at once is not there before it.
-        let own = std::process::id();
-        if pid.is_some_and(|pid| pid != own && descends(pid, &[own]) == Some(true))
-            && !Defect::TrustTheAgent.is_on()
-        {
-            return Peer::Stranger { why: "something asks that this keeper started" };
-        }
         match (pid, pid.map(|pid| descends(pid, driven))) {
             (Some(pid), _) if Defect::TrustTheAgent.is_on() => Peer::Local { pid },
             (_, Some(Some(true))) => Peer::Stranger { why: "an agent asks that this keeper drives" },
             (_, Some(None)) => Peer::Stranger { why: UNSEEN },
+            // Also before an agent is known to run: what it starts at once is there before it is.
+            (Some(pid), _) if pid != std::process::id() && is_started_here(pid) => {
+                Peer::Stranger { why: "something asks that this keeper started" }
+            }
             (Some(pid), _) => Peer::Local { pid },
             // Where the system does not tell, nobody can be told from an agent.
             (None, _) if !driven.is_empty() => {
@@ -78,6 +75,10 @@ fn descends(pid: u32, driven: &[u32]) -> Option<bool> {
     None
 }
 
+fn is_started_here(pid: u32) -> bool {
+    descends(pid, &[std::process::id()]) == Some(true)
+}
+
 /// Returns the process that started another, or has adopted it.
 pub(crate) fn parent(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -101,6 +102,11 @@ mod tests {
         for driven in [own, parent(own).unwrap()] {
             assert!(matches!(Peer::of(&one, &[driven]), Peer::Stranger { .. }), "{driven}");
         }
+        // What this process started is no agent that it drives, and comes in no more than one.
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(is_started_here(child.id()) && !is_started_here(parent(own).unwrap()));
+        child.kill().unwrap();
+        child.wait().unwrap();
         // Of one in another namespace there is no number but this, and one that has ended has no line any more.
         assert_eq!([0, u32::MAX - 1].map(|pid| descends(pid, &[own])), [None, None]);
     }

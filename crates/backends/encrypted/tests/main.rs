@@ -67,7 +67,8 @@ fn files_with(folder: &Path, text: &[u8]) -> Vec<PathBuf> {
         let path = entry.path();
         if path.is_dir() {
             found.extend(files_with(&path, text));
-        } else if fs::read(&path).unwrap().windows(text.len()).any(|window| window == text) {
+        } else if text.is_empty() || fs::read(&path).unwrap().windows(text.len()).any(|window| window == text)
+        {
             found.push(path);
         }
     }
