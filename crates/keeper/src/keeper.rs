@@ -61,7 +61,7 @@ pub(crate) struct Keeper {
     /// What others do not know yet.
     pub(crate) behind: Behind,
     silences: Silences,
-    /// Sessions that somebody decided to drive though another program does.
+    /// Sessions that somebody decided to drive, and the processes of other programs that did so then.
     taken_over: Mutex<HashSet<(String, u32)>>,
     /// Sessions that were begun, by the key of whoever asked: the same key twice is one session.
     begun: Mutex<HashMap<String, String>>,

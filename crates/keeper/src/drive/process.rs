@@ -189,7 +189,8 @@ impl Driver {
         self.hold(keeper, &mut process, claim).await
     }
 
-    /// Returns whether the store says that this keeper drives the session. While that is being changed nobody knows.
+    /// Returns whether the store says that this keeper drives the session. While that is being changed nobody knows: whoever
+    /// shares the session asks this, and must not wait for who waits for them. Others ask [`Self::still_drives`].
     pub(crate) async fn drives(&self) -> bool {
         let lease = self.process.try_lock().ok().and_then(|process| process.lease.clone());
         match lease {
