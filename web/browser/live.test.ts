@@ -76,6 +76,27 @@ describe.runIf(drive.hasAgent)("a session that is driven from the page", () => {
     await idle(page);
   });
 
+  test("keeps what waits when the session is let go, and sends it when told to", async () => {
+    const { page } = one;
+    const session = await drive.begin(page, "leave", "Begun.");
+    await say(page, "go on");
+    (await api.asked()).text().more("Working on it");
+    await page.getByText("Working on it").waitFor();
+    await say(page, "what I still wanted");
+    await page.locator(".waiting-prompts li", { hasText: "what I still wanted" }).waitFor();
+    expect(await page.getByRole("button", { name: "Send now" }).count()).toBe(0);
+    await desk.api(`/sessions/${session}/lease`, "POST", { action: "release" });
+    await page.getByRole("button", { name: "Send now" }).waitFor();
+    await page.reload();
+    await page.locator(".waiting-prompts li", { hasText: "what I still wanted" }).waitFor();
+    await pictured(page, "left");
+    await page.getByRole("button", { name: "Send now" }).click();
+    (await api.asked()).say("Got it.");
+    await page.getByText("Got it.").waitFor();
+    await page.locator(".waiting-prompts").waitFor({ state: "detached" });
+    await idle(page);
+  });
+
   test("asks before it runs a command, and nothing runs until somebody holds the button", async () => {
     const { page } = one;
     await drive.begin(page, "permissions", "Ready.");

@@ -30,7 +30,7 @@ beforeEach(() => {
   reads = [];
   vi.stubGlobal("fetch", async (address: string) => {
     const url = new URL(address, "http://localhost");
-    if (!url.pathname.endsWith("/messages")) return Response.json({ items: [] });
+    if (!url.pathname.endsWith("/messages")) return Response.json({ items: [], held: false });
     reads.push(url.search);
     const limit = Number(url.searchParams.get("limit"));
     const [after, around] = [url.searchParams.get("after"), url.searchParams.get("around")];

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache;
 use crate::checkpointer::Checkpointer;
+use crate::contents::Contents;
 use crate::error::{Error, Result};
 use crate::known::{Item, Known, find, split};
 use crate::look::Print;
@@ -67,18 +68,9 @@ impl Checkpointer {
 
     /// Reads the list of a baseline; what looks as another session knows it need not be read again.
     async fn read_list(&self, record: &Checkpoint, hint: Option<Known>) -> Result<Tracker> {
-        let lost = |reason: String| rethread_store::Error::Damaged {
-            what: "the list of a whole-tree capture".into(),
-            reason,
-        };
         let Some(baseline) = &record.tree else { return Ok(Tracker::default()) };
-        let packed = self.contents().backend().get_blob(&baseline.list, 0..u64::MAX).await?;
-        let packed = packed.ok_or_else(|| lost("it is missing".into()))?;
-        let list = zstd::stream::decode_all(&packed[..]).map_err(|error| lost(error.to_string()))?;
         let mut known = Known::default();
-        for line in list.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let Listed { path, state } =
-                serde_json::from_slice(line).map_err(|error| lost(error.to_string()))?;
+        for (path, state) in listed(self.contents(), baseline).await? {
             let (folder, name) = split(&path);
             let mut item = Item::new(name, state, Print::default(), 0);
             if let Some(seen) = hint
@@ -110,4 +102,18 @@ impl Checkpointer {
         known.folders.values_mut().flatten().for_each(|item| item.open = false);
         Ok(Tracker { known, ..Tracker::default() })
     }
+}
+
+/// Returns every path of a baseline's list with its state.
+pub(crate) async fn listed(contents: &Contents, baseline: &Baseline) -> Result<Vec<(TreePath, State)>> {
+    let lost = |reason: String| rethread_store::Error::Damaged {
+        what: "the list of a whole-tree capture".into(),
+        reason,
+    };
+    let packed = contents.backend().get_blob(&baseline.list, 0..u64::MAX).await?;
+    let packed = packed.ok_or_else(|| lost("it is missing".into()))?;
+    let list = zstd::stream::decode_all(&packed[..]).map_err(|error| lost(error.to_string()))?;
+    let lines = list.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let read = |line| serde_json::from_slice(line).map(|Listed { path, state }| (path, state));
+    Ok(lines.map(read).collect::<std::result::Result<_, _>>().map_err(|error| lost(error.to_string()))?)
 }

@@ -67,7 +67,7 @@ impl Sessions {
 
     /// Names a session, so that Claude Code shows the name, too.
     pub fn rename(&self, session: &str, title: &str) -> Result<()> {
-        self.folder.rename(session, title)
+        self.folder.rename(session, title).map(drop)
     }
 
     /// Tags a session, or takes its tag off.

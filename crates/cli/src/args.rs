@@ -17,7 +17,8 @@ pub(crate) use self::keeper::{
 };
 pub(crate) use self::moving::{Copy, Export, Handoff, Import, Key, Sync, Take};
 pub(crate) use self::sessions::{
-    Append, Archive, Delete, Fork, List, Materialize, New, Purge, Rename, Restore, Resume, Show, Tag, Tail,
+    Append, Archive, Delete, Erase, Fork, List, Materialize, New, Purge, Rename, Restore, Resume, Show, Tag,
+    Tail,
 };
 
 const EXAMPLE: &str = "\
@@ -66,6 +67,7 @@ pub(crate) enum Verb {
     Delete(Delete),
     Restore(Restore),
     Purge(Purge),
+    Erase(Erase),
     Verify(Verify),
     Repair(Repair),
     Gc(Gc),

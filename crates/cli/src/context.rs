@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rethread_encrypted::EncryptedBackend;
+use rethread_keeper::Problem;
+use rethread_store::backend::Backend;
 use rethread_store::{Error, Event, Options, Redactor, Result, SessionId, Store};
 
 use crate::failure::{Done, Failure, in_one_line};
@@ -49,7 +52,7 @@ impl Context {
 
     /// Opens another store, as careful with secrets as this one.
     pub(crate) fn other_store(&self, url: &str) -> Result<Store, Failure> {
-        let place = Place::find(Some(url.to_owned()), self.key_file.as_deref())?;
+        let place = Place::find(Some(url.to_owned()), None, self.key_file.as_deref())?;
         if place.is_same(&self.place) {
             return Err(Failure::wrongly("both stores are the same", "`--to URL` names another one"));
         }
@@ -61,7 +64,7 @@ impl Context {
     /// Opens a store that several machines use; `None` if that is this one.
     pub(crate) fn shared_store(&self, url: Option<&str>) -> Result<Option<Store>, Failure> {
         let Some(url) = url else { return Ok(None) };
-        let place = Place::find(Some(url.to_owned()), self.key_file.as_deref())?;
+        let place = Place::find(Some(url.to_owned()), None, self.key_file.as_deref())?;
         if place.is_encrypted_otherwise(&self.place) {
             let hint = "a store is encrypted as a whole or not at all: name another one";
             return Err(Failure::wrongly("both stores are in one place, and one is encrypted", hint));
@@ -70,6 +73,11 @@ impl Context {
             true => Ok(None),
             false => self.other_store(url).map(Some),
         }
+    }
+
+    /// Returns the store's backend with the keys of its sessions; `None` if it is not encrypted.
+    pub(crate) fn encrypted_backend(&self) -> Result<Option<EncryptedBackend<Arc<dyn Backend>>>, Failure> {
+        self.place.encrypted_backend()
     }
 
     /// Returns what names this store on a command line.
@@ -147,7 +155,10 @@ impl Context {
             (done, _) => done,
         };
         done.map_err(|failure| match failure {
-            Failure::Store(error) => self.explain(&error),
+            Failure::Store(error) => match self.explain(&error) {
+                Failure::Failed { message, hint } => Failure::known(Problem::from(error), message, hint),
+                failure => failure,
+            },
             failure => failure,
         })
     }
@@ -188,6 +199,7 @@ impl Context {
             Error::SessionExists(_) => {
                 format!("{} shows it; `--id NEW` takes another id", self.command("list --all"))
             }
+            Error::Erased(_) => format!("{} clears away what is left of it", self.command("gc")),
             Error::Trashed(id) => format!("{} takes it out again", self.command_on("restore", id)),
             Error::EntryNotFound { session, .. } => {
                 let command = self.command(&format!("show {} --all", self.short(session)));
@@ -236,7 +248,11 @@ impl Context {
 
 fn session_of(error: &Error) -> Option<&SessionId> {
     match error {
-        Error::Trashed(id) | Error::Gone(id) | Error::Cycle(id) | Error::SessionExists(id) => Some(id),
+        Error::Trashed(id)
+        | Error::Gone(id)
+        | Error::Erased(id)
+        | Error::Cycle(id)
+        | Error::SessionExists(id) => Some(id),
         Error::EntryNotFound { session, .. }
         | Error::Held { session, .. }
         | Error::Fenced { session, .. } => Some(session),

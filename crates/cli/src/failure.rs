@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use rethread_keeper::Problem;
 use rethread_store::Error;
 
 /// A command that came to its end.
@@ -28,6 +29,8 @@ pub(crate) enum Failure {
     Wrongly { message: String, hint: Option<String> },
     /// It could not be done.
     Failed { message: String, hint: Option<String> },
+    /// It could not be done, for a reason that programs know by name.
+    Known(Box<Problem>),
     /// Whoever read our answers has left. They know, so nothing is said.
     PipeClosed,
 }
@@ -43,10 +46,35 @@ impl Failure {
         Failure::Failed { message: message.into(), hint: Some(hint.into()) }
     }
 
+    /// Returns what was tried and failed for a known reason, as a person reads it.
+    pub(crate) fn known(problem: Problem, message: String, hint: Option<String>) -> Self {
+        let (detail, hint) = (Some(message.into()), hint.map(Into::into));
+        Failure::Known(Box::new(Problem { detail, hint, ..problem }))
+    }
+
+    /// Returns it as programs read it: the same object that the keeper answers with. None if nobody is to hear of it.
+    pub(crate) fn problem(&self) -> Option<Problem> {
+        match self {
+            Failure::PipeClosed => None,
+            Failure::Known(problem) => Some((**problem).clone()),
+            Failure::Store(error) => Some(Problem::from(error.clone())),
+            Failure::Wrongly { message, hint } => Some(Problem {
+                detail: Some(message.as_str().into()),
+                hint: hint.as_deref().map(Into::into),
+                ..named("bad-request", "Bad Request", 400)
+            }),
+            Failure::Failed { message, hint } => Some(Problem {
+                detail: Some(message.as_str().into()),
+                hint: hint.as_deref().map(Into::into),
+                ..named("failed", "Internal Server Error", 500)
+            }),
+        }
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::PipeClosed => 0,
-            Failure::Store(_) | Failure::Failed { .. } => 1,
+            Failure::Store(_) | Failure::Failed { .. } | Failure::Known(_) => 1,
             Failure::Wrongly { .. } => 2,
         })
     }
@@ -78,7 +106,7 @@ impl From<rethread_transcripts::Error> for Failure {
         let message = in_one_line(&error);
         match error {
             Error::BadName { .. } => Failure::Wrongly { message, hint },
-            _ => Failure::Failed { message, hint },
+            error => Failure::known(Problem::from(error), message, hint),
         }
     }
 }
@@ -90,6 +118,20 @@ impl From<rethread_bridge::Error> for Failure {
             rethread_bridge::Error::Transcripts(error) => error.into(),
             error => Failure::Failed { message: in_one_line(&error), hint: None },
         }
+    }
+}
+
+/// Names a problem as the keeper would.
+pub(crate) fn named(code: &str, title: &str, status: u16) -> Problem {
+    Problem {
+        kind: format!("urn:rethread:problem:{code}").into(),
+        title: title.into(),
+        status,
+        detail: None,
+        code: code.into(),
+        retryable: false,
+        hint: None,
+        about: None,
     }
 }
 

@@ -74,7 +74,7 @@ pub(crate) fn failure(error: Error) -> Failure {
     let hint = match &error {
         Error::Store(error) => return Failure::Store(error.clone()),
         Error::NoSuchPoint { session, .. } | Error::NoSuchReceipt { session, .. } => {
-            Some(format!("`rethread checkpoints {session}` shows what there is"))
+            Some(format!("`rethread checkpoints stored:{session}` shows what there is"))
         }
         Error::InTheWay { .. } => Some("`--force PATH` overwrites one, `--leave PATH` leaves it out".into()),
         Error::Changed { .. } => Some("type it again".into()),
@@ -83,7 +83,7 @@ pub(crate) fn failure(error: Error) -> Failure {
         Error::NoContent { path, .. } => Some(format!("`--leave {path}` goes without it")),
         Error::Busy { .. } => Some("wait for it, and type it again".into()),
         Error::Unfinished { session, store, root, .. } => Some(format!(
-            "`rethread --store {store} checkpoints {session}` finishes it; if that session is gone for good, \
+            "`rethread --store {store} checkpoints stored:{session}` finishes it; if that session is gone for good, \
              remove {}",
             root.join(".rethread-rewind").display()
         )),

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use rethread_keeper::{Client, Error};
+use rethread_keeper::{Client, Error, Problem};
 
 use crate::context::Context;
-use crate::failure::{Failure, in_one_line};
+use crate::failure::{Failure, in_one_line, named};
 
 /// The keeper's own folder, and the way to it.
 #[derive(Debug)]
@@ -82,6 +82,11 @@ pub(crate) fn explain(error: &Error) -> Failure {
     match error {
         Error::NotLoopback(_) | Error::NoSuchRoot(_) | Error::BadKeeperUrl { .. } => {
             Failure::Wrongly { message, hint }
+        }
+        Error::Refused(problem) => Failure::known((**problem).clone(), message, hint),
+        Error::NotRunning => {
+            let missing = Problem { retryable: true, ..named("no-keeper", "Service Unavailable", 503) };
+            Failure::known(missing, message, hint)
         }
         _ => Failure::Failed { message, hint },
     }

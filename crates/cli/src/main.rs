@@ -3,12 +3,15 @@
 mod age;
 mod args;
 mod commands;
+mod config;
 mod context;
 mod conversation;
 mod daemon;
 mod demo;
 mod failure;
+mod family;
 mod files;
+mod fork_point;
 mod keeper_place;
 mod key_file;
 mod named;
@@ -27,16 +30,17 @@ use clap::Parser as _;
 
 use crate::args::{Args, Verb};
 use crate::commands::{
-    Append, Archive, Attention, Checkpoint, Checkpoints, Completions, Copy, Delete, Diff, Doctor, Du, Export,
-    Fork, Gc, Handoff, Import, Interrupt, Key, List, Logs, Materialize, New, Open, Purge, Rename, Repair,
-    Restore, Resume, Rewind, Scan, Send, Serve, ServeUi, Service, Show, Status, Stop, Sync, Tag, Tail, Take,
-    Token, Tour, Verify, Watch,
+    Append, Archive, Attention, Checkpoint, Checkpoints, Completions, Copy, Delete, Diff, Doctor, Du, Erase,
+    Export, Fork, Gc, Handoff, Import, Interrupt, Key, List, Logs, Materialize, New, Open, Purge, Rename,
+    Repair, Restore, Resume, Rewind, Scan, Send, Serve, ServeUi, Service, Show, Status, Stop, Sync, Tag,
+    Tail, Take, Token, Tour, Verify, Watch,
 };
+use crate::config::Config;
 use crate::context::Context;
 use crate::failure::{Done, Failure};
 use crate::native::Native;
 use crate::place::Place;
-use crate::ui::Ui;
+use crate::ui::{Answer, Ui};
 
 fn main() -> ExitCode {
     // Agents that a keeper drives are guarded by this program itself.
@@ -52,7 +56,7 @@ fn main() -> ExitCode {
         Err(refused) => commands::refuse(&refused, &mut ui),
     };
     let done = done.and_then(|done| ui.flush().map(|()| done));
-    ui.end(&done);
+    ui.end(&done, Answer::typed());
     match done {
         Ok(done) => done.exit_code(),
         Err(failure) => failure.exit_code(),
@@ -74,15 +78,20 @@ fn run(args: Args, ui: &mut Ui) -> Result<Done, Failure> {
         verb => verb,
     };
     let redact = args.redact || std::env::var_os("RETHREAD_REDACT").is_some_and(|set| set == "1");
+    let config = Config::read()?;
     let store = verb.from().map(str::to_owned).or(args.store);
-    let place = Place::find(store, args.key_file.as_deref())?;
+    let place = Place::find(store, config.store.as_deref(), args.key_file.as_deref())?;
     let is_encrypted = place.is_encrypted() || verb.other().is_some_and(key_file::is_encrypted);
     if args.key_file.is_some() && !is_encrypted {
         let hint = "`--store encrypted+URL` names one that is; without --key-file it is used as it is";
         return Err(Failure::wrongly("a key was given, and no store is encrypted", hint));
     }
-    let context = Context::open(place, args.key_file, Native::find(args.claude_dir), redact)?;
-    let done = dispatch(verb, &context, ui);
+    let context =
+        Context::open(place, args.key_file, Native::find(args.claude_dir, config.claude_dir), redact)?;
+    let done = match verb {
+        Verb::Serve(typed) => Serve::new(typed, config.serve).run(&context, ui),
+        verb => dispatch(verb, &context, ui),
+    };
     context.finish(done, ui)
 }
 
@@ -98,6 +107,7 @@ fn dispatch(verb: Verb, context: &Context, ui: &mut Ui) -> Result<Done, Failure>
         Verb::Delete(typed) => Delete::from(typed).run(context, ui),
         Verb::Restore(typed) => Restore::from(typed).run(context, ui),
         Verb::Purge(typed) => Purge::from(typed).run(context, ui),
+        Verb::Erase(typed) => Erase::from(typed).run(context, ui),
         Verb::Verify(typed) => Verify::from(typed).run(context, ui),
         Verb::Repair(typed) => Repair::from(typed).run(context, ui),
         Verb::Gc(typed) => Gc::from(typed).run(context, ui),
@@ -118,7 +128,6 @@ fn dispatch(verb: Verb, context: &Context, ui: &mut Ui) -> Result<Done, Failure>
         Verb::Tag(typed) => Tag::from(typed).run(context, ui),
         Verb::Doctor(typed) => Doctor::from(typed).run(context, ui),
         Verb::Scan(typed) => Scan::from(typed).run(context, ui),
-        Verb::Serve(typed) => Serve::from(typed).run(context, ui),
         Verb::Open(typed) => Open::from(typed).run(context, ui),
         Verb::Status(typed) => Status::from(typed).run(context, ui),
         Verb::Stop(typed) => Stop::from(typed).run(context, ui),
@@ -129,8 +138,8 @@ fn dispatch(verb: Verb, context: &Context, ui: &mut Ui) -> Result<Done, Failure>
         Verb::Attention(typed) => Attention::from(typed).run(context, ui),
         Verb::Token(typed) => Token::from(typed).run(context, ui),
         Verb::Service(typed) => Service::from(typed).run(context, ui),
-        Verb::Tour(_) | Verb::Completions(_) | Verb::Key(_) | Verb::Ui(_) => {
-            unreachable!("these need no store and were run before")
+        Verb::Tour(_) | Verb::Completions(_) | Verb::Key(_) | Verb::Ui(_) | Verb::Serve(_) => {
+            unreachable!("these were run before")
         }
     }
 }

@@ -83,18 +83,6 @@ impl NamedSession {
         }
     }
 
-    /// Finds the one session of Claude Code's own that is meant; `None` if the store has one of that id as well, which
-    /// then has what was recorded of its files.
-    pub(crate) fn only_native(&self, context: &Context) -> Result<Option<String>, Failure> {
-        let Some(id) = self.native(context)? else { return Ok(None) };
-        let stored: Result<SessionId, Error> = id.parse();
-        let is_stored = match (&stored, self.home) {
-            (Ok(stored), Home::Either) => pollster::block_on(context.store.load(stored))?.is_some(),
-            _ => false,
-        };
-        Ok(Some(id).filter(|_| !is_stored))
-    }
-
     /// Finds the one session of Claude Code's own that is meant, in the trash; `None` if there is none.
     pub(crate) fn trashed_native(&self, context: &Context) -> Result<Option<String>, Failure> {
         if self.home == Home::Stored {

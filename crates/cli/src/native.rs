@@ -1,5 +1,7 @@
 //! Claude Code's own sessions, and where rethread keeps what it needs for them.
 
+mod branches;
+mod examination;
 mod export;
 mod handoff;
 mod history;
@@ -16,6 +18,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::failure::Failure;
 
+pub(crate) use branches::list_branches;
+pub(crate) use examination::{Examination, Surroundings};
 pub(crate) use export::export;
 pub(crate) use handoff::Handoff;
 pub(crate) use history::{checkpoints, diff};
@@ -32,21 +36,26 @@ pub(crate) struct Native {
     claude: Option<ClaudeFolder>,
     cache: Option<PathBuf>,
     data: Option<PathBuf>,
-    /// The folder was typed: whatever we start has to be told.
+    /// The folder was typed: a hint has to name it.
     typed: Option<PathBuf>,
+    /// The folder was typed or configured: whatever we start has to be told.
+    named: Option<PathBuf>,
 }
 
 impl Native {
-    /// Takes what was typed, else what the environment says, else the usual place. Nothing is read yet.
-    pub(crate) fn find(typed: Option<PathBuf>) -> Self {
+    /// Takes what was typed, else what the environment says, else what is configured, else the usual place. Nothing is
+    /// read yet.
+    pub(crate) fn find(typed: Option<PathBuf>, configured: Option<PathBuf>) -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let told = set("CLAUDE_CONFIG_DIR");
+        let named = typed.clone().or_else(|| configured.filter(|_| told.is_none()));
         let home = set("HOME");
         let within = |folder: &str| home.as_ref().map(|home| home.join(folder));
-        let folder = typed.clone().or_else(|| set("CLAUDE_CONFIG_DIR")).or_else(|| within(".claude"));
+        let folder = named.clone().or(told).or_else(|| within(".claude"));
         let absolute = |name: &str| set(name).filter(|path| path.is_absolute());
         let cache = absolute("XDG_CACHE_HOME").or_else(|| within(".cache"));
         let data = absolute("XDG_DATA_HOME").or_else(|| within(".local/share"));
-        Self { claude: folder.map(ClaudeFolder::new), cache, data, typed }
+        Self { claude: folder.map(ClaudeFolder::new), cache, data, typed, named }
     }
 
     /// Returns Claude Code's folder.
@@ -104,7 +113,7 @@ impl Native {
     /// Returns what Claude Code's environment has to say of its folder. Nothing where the folder is the usual one: then
     /// it keeps some of its settings beside it.
     pub(crate) fn environment(&self) -> Vec<(String, String)> {
-        let absolute = self.typed.as_ref().and_then(|typed| std::path::absolute(typed).ok());
+        let absolute = self.named.as_ref().and_then(|named| std::path::absolute(named).ok());
         let told = |folder: PathBuf| ("CLAUDE_CONFIG_DIR".to_owned(), folder.to_string_lossy().into_owned());
         absolute.map(told).into_iter().collect()
     }

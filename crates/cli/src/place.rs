@@ -42,11 +42,20 @@ enum At {
 }
 
 impl Place {
-    /// Takes what was typed, else what the environment says, else the folder for a person's data.
-    pub(crate) fn find(typed: Option<String>, key_file: Option<&Path>) -> Result<Self, Failure> {
-        let set = std::env::var("RETHREAD_STORE").ok().filter(|url| !url.is_empty());
+    /// Takes what was typed, else what the environment says, else what is configured, else the folder for a person's
+    /// data.
+    pub(crate) fn find(
+        typed: Option<String>,
+        configured: Option<&str>,
+        key_file: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        // Another home is another store, unless somebody says which.
+        let configured = configured.filter(|_| set("RETHREAD_HOME").is_none());
+        let set = set("RETHREAD_STORE");
+        let configured = configured.filter(|_| typed.is_none() && set.is_none()).map(str::to_owned);
         let typed_key = key_file.map(Path::to_owned);
-        let (at, key_file) = match typed.as_ref().or(set.as_ref()) {
+        let (at, key_file) = match typed.as_ref().or(set.as_ref()).or(configured.as_ref()) {
             Some(url) => {
                 let (url, key_file) = key_file::of_url(url, key_file)?;
                 (parse(&url)?, key_file)
@@ -55,17 +64,26 @@ impl Place {
         };
         if let At::Folder(path) | At::File(path) = &at {
             refuse_claudes_own(path)?;
+            if configured.is_some() && path.is_relative() {
+                let message = format!("the configured store {} is no absolute path", path.display());
+                return Err(Failure::wrongly(message, "it would be another one in every directory"));
+            }
         }
         Ok(Self { at, typed: typed.map(|url| without_password(&url)), typed_key, key_file })
     }
 
     /// Opens the store's backend. Nothing is read or made yet.
     pub(crate) fn backend(&self) -> Result<Arc<dyn Backend>, Failure> {
-        let backend = self.plain_backend()?;
-        match &self.key_file {
-            Some(file) => Ok(Arc::new(EncryptedBackend::new(backend, &key_file::read(file)?))),
-            None => Ok(backend),
+        match self.encrypted_backend()? {
+            Some(backend) => Ok(Arc::new(backend)),
+            None => self.plain_backend(),
         }
+    }
+
+    /// Opens the store's backend if it is encrypted.
+    pub(crate) fn encrypted_backend(&self) -> Result<Option<EncryptedBackend<Arc<dyn Backend>>>, Failure> {
+        let Some(file) = &self.key_file else { return Ok(None) };
+        Ok(Some(EncryptedBackend::new(self.plain_backend()?, &key_file::read(file)?)))
     }
 
     fn plain_backend(&self) -> Result<Arc<dyn Backend>, Failure> {

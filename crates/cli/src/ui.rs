@@ -61,6 +61,12 @@ impl Answer {
     pub(crate) fn of(json: bool) -> Self {
         if json { Answer::Json } else { Answer::Text }
     }
+
+    /// Returns the form that was asked for, also by somebody whose words make no sense otherwise.
+    pub(crate) fn typed() -> Self {
+        let mut words = std::env::args_os().skip(1).take_while(|word| word != "--");
+        Self::of(words.any(|word| word == "--json"))
+    }
 }
 
 impl Ui {
@@ -206,13 +212,18 @@ impl Ui {
     }
 
     /// Says how the program ended, if it did not do all it was asked.
-    pub(crate) fn end(&mut self, done: &Result<Done, Failure>) {
+    pub(crate) fn end(&mut self, done: &Result<Done, Failure>, answer: Answer) {
         self.leave();
         self.clear_progress();
-        if let Err(Failure::Failed { message, hint } | Failure::Wrongly { message, hint }) = done {
-            self.talk(&format!("error: {}", one_line(message, usize::MAX)));
-            if let Some(hint) = hint {
-                self.hint(hint);
+        let Some(problem) = done.as_ref().err().and_then(Failure::problem) else { return };
+        match answer {
+            Answer::Json => self.talk(&serde_json::to_string(&problem).unwrap_or_default()),
+            Answer::Text => {
+                let message = problem.detail.as_deref().unwrap_or(&problem.title);
+                self.talk(&format!("error: {}", one_line(message, usize::MAX)));
+                if let Some(hint) = &problem.hint {
+                    self.hint(hint);
+                }
             }
         }
     }

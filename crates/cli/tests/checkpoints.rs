@@ -112,7 +112,7 @@ fn a_diff_shows_what_changed_since() {
 #[test]
 fn what_cannot_be_done_is_said_with_what_to_type_next() {
     let home = home();
-    let unknown = "`rethread checkpoints s` shows what there is";
+    let unknown = "`rethread checkpoints stored:s` shows what there is";
     assert_eq!(
         home.run(&["rewind", "s", "--to", "no"]),
         Said::error(1, "session s has no checkpoint no", unknown)
@@ -219,7 +219,11 @@ fn a_rewind_that_was_interrupted_is_told_by_verify_and_doctor_and_finished_by_an
         let said = home.run(&[command]);
         assert_eq!(said.code, 1, "{command}: {}", said.out);
         assert!(said.out.contains("has not ended"), "{command}: {}", said.out);
-        assert!(said.out.contains("`rethread checkpoints s` finishes it, or takes it back"), "{}", said.out);
+        assert!(
+            said.out.contains("`rethread checkpoints stored:s` finishes it, or takes it back"),
+            "{}",
+            said.out
+        );
     }
     let json: Value = serde_json::from_str(&home.run(&["verify", "s", "--json"]).out).unwrap();
     assert_eq!((&json["ok"], json["interrupted"].as_array().unwrap().len()), (&false.into(), 1));

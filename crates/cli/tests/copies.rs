@@ -1,13 +1,15 @@
 //! Sessions in two stores: copied, brought up to date, and never mixed up.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::time::Duration;
 
 use pollster::block_on;
+use rethread_store::backend::Expect;
 use rethread_store::{Entry, FileBackend, Fork, ForkKind, NewSession, Options, Session, Store};
 use serde_json::Value;
 
-use crate::kit::{Home, entry, stores_in};
+use crate::kit::{Home, Said, entry, stores_in};
 
 #[test]
 fn a_copy_shows_what_its_original_shows_and_goes_on_from_there() {
@@ -118,11 +120,14 @@ fn a_copy_comes_with_its_subagents_and_nobody_elses() {
         session
     };
     let fork = |session: &Session, id: &str, kind: ForkKind| {
-        say(&block_on(session.fork(Fork::of_kind(kind).id(id.parse().unwrap()))).unwrap());
+        let fork = block_on(session.fork(Fork::of_kind(kind).id(id.parse().unwrap()))).unwrap();
+        say(&fork);
+        fork
     };
     let talk = begin("talk");
-    fork(&talk, "agent-1", ForkKind::Child);
-    fork(&talk, "agent-2", ForkKind::Child);
+    // Each begun by the one before.
+    let agent = fork(&talk, "agent-1", ForkKind::Child);
+    fork(&agent, "agent-2", ForkKind::Child);
     fork(&talk, "went-on", ForkKind::Detached);
     fork(&begin("sdk.work.one"), "went-on-too", ForkKind::Detached);
     for part in ["sub.work.one.a", "sub.work.one.b", "sub.work.one-2.a", "sub.rest.one.a"] {
@@ -223,6 +228,90 @@ fn a_sync_that_is_killed_again_and_again_ends_with_the_same() {
         }
         let again = home.run(&["sync", "--to", &other]);
         assert_eq!(again.err, "Looked at 12 sessions: nothing was new.\n", "{other}");
+    }
+}
+
+/// Once, this was only seen by its end, which a sync that begins from zero each time comes to as well.
+#[test]
+fn a_sync_that_was_killed_copies_only_what_is_not_there_yet() {
+    let home = Home::new();
+    for number in 0..12 {
+        home.conversation(&format!("talk-{number:02}"), 30);
+    }
+    let records_in = |line: &str| serde_json::from_str::<Value>(line).unwrap()["records"].as_u64().unwrap();
+    for other in stores_in(home.path()) {
+        let there = || {
+            let said = home.run(&["--store", &other, "verify", "--json"]);
+            said.out.lines().map(records_in).sum::<u64>()
+        };
+        let mut before = 0;
+        for _ in 0..3 {
+            let mut sync = home.start(&["sync", "--to", &other, "--json"]);
+            let mut line = String::new();
+            BufReader::new(sync.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            sync.kill().unwrap();
+            sync.wait().unwrap();
+            let now = there();
+            assert!(
+                now >= before + records_in(&line) && records_in(&line) > 0,
+                "{other}: {before}, {now}, {line}"
+            );
+            before = now;
+        }
+        let rest = home.run(&["sync", "--to", &other, "--json"]);
+        let copied: u64 = rest.out.lines().map(records_in).sum();
+        assert_eq!((rest.code, before + copied, there()), (0, 12 * 31, 12 * 31), "{other}: {rest:?}");
+    }
+}
+
+#[test]
+fn a_sync_brings_memories_of_projects_along_and_never_replaces_one() {
+    let home = Home::new();
+    let remember = |folder: &std::path::Path, text: &str| {
+        let store = Store::new(FileBackend::new(folder), Options::default());
+        block_on(store.set_project_memory("/work".as_ref(), text, Expect::Any)).unwrap();
+        store.close().unwrap();
+    };
+    remember(&home.store(), "it is built with make");
+    let there = |folder: &std::path::Path| {
+        let store = Store::new(FileBackend::new(folder), Options::default());
+        block_on(store.project_memory("/work".as_ref())).unwrap().unwrap().text
+    };
+    let other = home.path().join("other");
+    let told = home.run(&["sync", "--to", other.to_str().unwrap()]);
+    assert_eq!(told, Said::told("Looked at 0 sessions: copied 1 memory.\n"));
+    assert_eq!(there(&other), "it is built with make");
+    remember(&other, "it is built with just");
+    let told = home.run(&["sync", "--to", other.to_str().unwrap()]);
+    assert!(told.code == 1 && told.err.contains("both have a memory of /work, and not the same"), "{told:?}");
+    assert_eq!(there(&other), "it is built with just");
+}
+
+#[test]
+fn files_recorded_in_a_shared_store_are_rewound_on_another_machine_whose_folder_is_elsewhere() {
+    let encrypted = Home::of_every_kind().into_iter().map(Home::encrypted);
+    for one in Home::of_every_kind().into_iter().chain(encrypted) {
+        // Another home that has the project somewhere else, and nothing but the same store.
+        let (other, store) = (one.twin(), one.store_url());
+        one.conversation("talk", 1);
+        let [was, now] = [&one, &other].map(|home| {
+            let folder = home.path().join("project");
+            fs::create_dir(&folder).unwrap();
+            folder
+        });
+        let path = was.join("a.txt").to_str().unwrap().to_owned();
+        let root = ["--root", was.to_str().unwrap(), &path];
+        fs::write(&path, "before").unwrap();
+        one.answer(&[&["checkpoint", "talk", "--message", "m-1", "--id", "c1"][..], &root].concat());
+        fs::write(&path, "after").unwrap();
+        one.answer(&[&["checkpoint", "talk", "--message", "m-1", "--after"][..], &root].concat());
+        fs::write(now.join("a.txt"), "after").unwrap();
+        let words = ["rewind", "talk", "--to", "c1", "--root", now.to_str().unwrap()];
+        let told = other.run(&[&words[..], &["--formerly", was.to_str().unwrap()]].concat());
+        assert_eq!(told.code, 0, "{store}: {told:?}");
+        let texts = [&was, &now].map(|folder| fs::read_to_string(folder.join("a.txt")).unwrap());
+        assert_eq!(texts, ["after", "before"], "{store}");
+        assert_eq!(one.run(&["verify"]).code, 0, "{store}");
     }
 }
 

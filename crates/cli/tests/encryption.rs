@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::kit::{Home, entry, stores_in};
+use crate::kit::{Home, Said, entry, stores_in};
 
 #[test]
 fn an_encrypted_store_of_every_kind_works_like_any_other() {
@@ -59,4 +59,52 @@ fn whoever_has_no_key_or_shows_it_to_others_is_told() {
     fs::set_permissions(home.path().join("other.key"), fs::Permissions::from_mode(0o600)).unwrap();
     let said = home.run(&["--store", "encrypted+./s", "--key-file", "other.key", "list"]);
     assert!(said.code == 2 && said.err.contains("holds no key") && !said.err.contains("hunter2"), "{said:?}");
+}
+
+#[test]
+fn an_erased_session_is_told_of_everywhere_and_goes_with_the_next_gc_while_its_fork_goes_on() {
+    for home in Home::of_every_kind().into_iter().map(Home::encrypted) {
+        for id in ["talk", "other"] {
+            home.conversation(id, 2);
+        }
+        home.answer(&["fork", "talk", "--id", "fork"]);
+        let inherited = home.answer(&["show", "fork", "--json"]);
+        assert_eq!(home.run(&["erase", "tal"]).code, 1, "a slip of the finger");
+        let told = "Session talk is erased; `rethread gc` clears away what is left of it.\n";
+        assert_eq!(home.run(&["erase", "talk"]), Said::told(told));
+        assert_eq!(home.run(&["erase", "talk"]), Said::told(told.replace("is erased", "was erased before")));
+        let hint = "`rethread gc` clears away what is left of it";
+        for words in [&["show", "talk"][..], &["verify", "talk"], &["delete", "talk"], &["export", "talk"]] {
+            assert_eq!(home.run(words), Said::error(1, "session talk was erased", hint), "{words:?}");
+        }
+        let listed = home.run(&["list", "--stored"]);
+        assert!(listed.code == 0 && listed.out.lines().count() == 3, "{listed:?}");
+        assert!(listed.err.contains("Session talk was erased"), "{listed:?}");
+        for words in [&["verify"][..], &["doctor"], &["scan"], &["sync", "--to", "./open"]] {
+            let said = home.run(words);
+            assert_eq!(said.code, 0, "{words:?}: {said:?}");
+            let is_of_stored = !matches!(words[0], "doctor" | "scan");
+            assert_eq!(said.err.contains("Session talk was erased"), is_of_stored, "{words:?}: {said:?}");
+        }
+        assert_eq!(
+            home.run(&["gc"]),
+            Said { code: 0, out: "talk\n".into(), err: "Cleared away 1 session.\n".into() }
+        );
+        assert_eq!(home.answer(&["show", "fork", "--json"]), inherited);
+        assert_eq!(home.run(&["verify"]).out, "2 sessions, 7 records: all whole\n");
+        home.conversation("talk", 1);
+        assert_eq!(home.run(&["erase", "talk"]).code, 0);
+        assert_eq!(home.run(&["purge", "tal"]), Said::told("Removed session talk for good.\n"));
+    }
+}
+
+#[test]
+fn what_has_no_key_cannot_be_erased() {
+    let home = Home::new();
+    home.conversation("talk", 1);
+    let hint = "`rethread purge ID` removes a session from it";
+    let refused = Said::error(2, "this store is not encrypted: its sessions have no keys", hint);
+    assert_eq!(home.run(&["erase", "talk"]), refused);
+    let encrypted = Home::new().encrypted();
+    assert!(encrypted.run(&["erase", "talk"]).err.starts_with("error: no session talk\n"));
 }

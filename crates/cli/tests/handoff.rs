@@ -123,7 +123,7 @@ fn a_session_is_handed_over_resumed_by_the_real_cli_elsewhere_and_handed_back() 
         for part in ["It is made.", PROBE, "And back?"] {
             assert!(sent.contains(part), "{shared}: {part} is not in {sent}");
         }
-        let receipts = one.home.answer(&["checkpoints", ID, "--json"]);
+        let receipts = one.home.answer(&["checkpoints", &format!("stored:{ID}"), "--json"]);
         assert!(receipts.contains("\"what\":\"rewind\""), "{shared}: {receipts}");
     }
 }
@@ -160,6 +160,51 @@ fn what_was_handed_over_again_is_taken_again_and_only_what_is_new_is_copied() {
     assert_eq!(hand_over()["contents"], json!(1));
     assert_eq!((other.take(&shared).code, other.shown()), (0, 2));
     assert_eq!((other.take(&shared).code, other.shown()), (0, 2));
+}
+
+#[test]
+fn a_session_is_handed_over_and_back_through_a_store_that_is_encrypted() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("master.key");
+    let key = key.to_str().unwrap();
+    for (number, place) in stores_in(folder.path()).into_iter().enumerate() {
+        let shared = format!("encrypted+{place}");
+        let machine = |name: &str| Machine::plain(folder.path(), &format!("{name}-{number}"));
+        let (one, other) = (machine("one"), machine("other"));
+        if number == 0 {
+            assert_eq!(one.home.run(&["key", key]).code, 0);
+        }
+        let run = |machine: &Machine, words: &[&str]| {
+            let said = machine.home.run(&[words, &["--key-file", key]].concat());
+            assert_eq!(said.code, 0, "{shared}: {said:?}");
+        };
+        let cwd = |machine: &Machine| machine.project.to_str().unwrap().to_owned();
+        let file = |machine: &Machine| machine.project.join("a.txt");
+        one.says(0);
+        assert_eq!(one.home.run(&["import", "--claude", ID]).code, 0);
+        let checkpoint = |more: &[&str]| {
+            let path = file(&one).to_str().unwrap().to_owned();
+            let words = ["checkpoint", ID, "--message", "aaaaaaaa-0000-4000-8000-000000000000", &path];
+            assert_eq!(one.home.run(&[&words, more].concat()).code, 0, "{shared}");
+        };
+        fs::write(file(&one), "before").unwrap();
+        checkpoint(&["--id", "c1"]);
+        fs::write(file(&one), "after").unwrap();
+        checkpoint(&["--after"]);
+        run(&one, &["handoff", ID, "--to", &shared]);
+        fs::write(file(&other), "after").unwrap();
+        run(&other, &["take", ID, "--from", &shared, "--cwd", &cwd(&other)]);
+        assert!(fs::read(other.transcript()).unwrap().starts_with(&fs::read(one.transcript()).unwrap()));
+        assert_eq!(other.home.run(&["rewind", ID, "--to", "c1"]).code, 0, "{shared}");
+        assert_eq!(fs::read_to_string(file(&other)).unwrap(), "before", "{shared}");
+        other.says(1);
+        run(&other, &["handoff", ID, "--to", &shared]);
+        run(&one, &["take", ID, "--from", &shared, "--cwd", &cwd(&one)]);
+        assert_eq!((one.shown(), fs::read_to_string(file(&one)).unwrap().as_str()), (2, "after"), "{shared}");
+        // Whoever has the store and not the key has nothing.
+        let plainly = other.home.run(&["take", ID, "--from", &place, "--cwd", &cwd(&other)]);
+        assert!(plainly.code == 1 && plainly.err.contains("the store is encrypted"), "{plainly:?}");
+    }
 }
 
 #[test]

@@ -64,6 +64,6 @@ fn a_mistyped_command_is_answered_with_one_line_and_a_hint() {
     assert_eq!(home.run(&["lisst"]), similar);
     let missing = "the following required arguments were not provided: <ID>";
     assert_eq!(home.run(&["append"]), Said::error(2, missing, "`rethread append <ID>`"));
-    let both = home.run(&["show", "s", "--json", "--stamped"]);
+    let both = home.run(&["show", "s", "--all", "--transcript"]);
     assert_eq!((both.code, both.err.lines().count()), (2, 2), "{}", both.err);
 }

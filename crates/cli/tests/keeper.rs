@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rethread_keeper::{Attention, AttentionState, Client};
-use rethread_testkit::{Home, Prompt, cannot};
+use rethread_testkit::{Home, Prompt, Reply, cannot};
 use serde_json::{Value, json};
 
 /// A home with the real CLI, and a keeper of its own process.
@@ -171,6 +171,33 @@ fn a_pending_approval_is_lost_with_its_keeper_and_asked_again_by_name() {
 }
 
 #[test]
+fn a_prompt_that_waits_when_the_keeper_is_killed_waits_in_the_next_one_and_is_said_once() {
+    let Some(mut desk) = Desk::new() else { return };
+    let gate = desk.home.path().join("gate");
+    let id = desk.create(&Prompt::new("First.").reply(Reply::text("One.").once(&gate)));
+    until("it is being answered", || (!desk.home.api().requests().is_empty()).then_some(()));
+    let (code, _, err) = desk.run(&["send", &id, "--queue", &Prompt::new("second").says("Two.").to_string()]);
+    assert_eq!((code, err.as_str()), (0, "It waits for the end of the turn that runs.\n"));
+    let mut keeper = desk.keeper.take().unwrap();
+    keeper.kill().unwrap();
+    keeper.wait().unwrap();
+    until("no agent outlives its keeper", || (desk.processes() == 0).then_some(()));
+    fs::write(&gate, "").unwrap();
+
+    desk.start();
+    let (queue, messages) = (format!("/sessions/{id}/queue"), format!("/sessions/{id}/messages?limit=500"));
+    let left: Value = desk.ask(async |client| client.get(&queue).await);
+    assert_eq!((left["items"].as_array().unwrap().len(), &left["held"]), (1, &json!(true)), "{left}");
+    let _: Value = desk.ask(async |client| client.post(&format!("{queue}/resume"), &json!({})).await);
+    until("it was answered", || {
+        let page: Value = desk.ask(async |client| client.get(&messages).await);
+        let said = page.to_string();
+        let is_over = said.contains("\"text\":\"Two.\"") && desk.state(&id) == "idle";
+        is_over.then(|| assert_eq!(said.matches("second ").count(), 1, "{said}"))
+    });
+}
+
+#[test]
 fn an_agent_cannot_approve_itself() {
     let Some(desk) = Desk::new() else { return };
     let program = env!("CARGO_BIN_EXE_rethread");
@@ -217,6 +244,142 @@ fn a_terminal_sends_watches_and_interrupts() {
     );
     let (code, out, _) = desk.run(&["logs", "--audit"]);
     assert!(code == 0 && out.contains("\"create\""), "{out}");
+}
+
+#[test]
+fn a_terminal_allows_for_the_session_and_denies_with_words_for_the_model() {
+    let Some(desk) = Desk::new() else { return };
+    let shell = |command: &str| {
+        let input = json!({ "command": command, "description": "run" });
+        Prompt::new("Run it.").calls("Bash", input).says("Done.")
+    };
+    let pending = || desk.requests().into_iter().find(|it| it.state == AttentionState::Pending);
+    let id = desk.create(&shell("touch one"));
+    let request = until("somebody is asked", pending);
+    // What nobody can mean is refused before anybody decides.
+    let wrong: [&[&str]; 4] =
+        [&["--session"], &["--deny", "--session"], &["--allow", "--deny"], &["--allow", "--message", "x"]];
+    for words in wrong {
+        assert_eq!(desk.run(&[&["attention", &request.shown.id], words].concat()).0, 2, "{words:?}");
+    }
+    assert_eq!(desk.run(&["attention", &request.shown.id]).0, 2);
+    let (code, out, err) = desk.run(&["attention", &request.shown.id, "--allow", "--session", "--json"]);
+    let decided: Attention = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, err.as_str(), decided.state), (0, "", AttentionState::Allowed));
+    until("the turn ends", || (desk.state(&id) == "idle").then_some(()));
+    // The same runs unasked, and something else does not.
+    fs::remove_file(desk.project().join("one")).unwrap();
+    assert_eq!(desk.run(&["send", &id, &shell("touch one").to_string(), "--watch"]).0, 0);
+    assert!(desk.project().join("one").try_exists().unwrap());
+    assert_eq!(desk.requests().len(), 1);
+    let file = desk.project().join("two");
+    let write = Prompt::new("Write it.").calls("Write", json!({ "file_path": file, "content": "2" }));
+    assert_eq!(desk.run(&["send", &id, &write.says("As you like.").to_string()]).0, 0);
+    let request = until("somebody is asked", pending);
+    let (code, out, _) = desk.run(&["attention"]);
+    assert!(code == 0 && out.contains("Write") && out.contains(file.to_str().unwrap()), "{out}");
+    let said = desk.run(&["attention", &request.shown.id[..8], "--deny", "--message", "Ask Ada about two."]);
+    assert_eq!((said.0, said.2.as_str()), (0, "Denied: Write.\n"));
+    until("the turn ends", || (desk.state(&id) == "idle").then_some(()));
+    let told = desk.home.api().requests().last().unwrap().body["messages"].to_string();
+    assert!(told.contains("Ask Ada about two."), "{told}");
+    assert!(!file.try_exists().unwrap());
+    assert_eq!(desk.run(&["attention"]).2, "Nothing waits for you.\n");
+}
+
+#[test]
+fn a_turn_is_watched_from_one_terminal_and_interrupted_from_another() {
+    let Some(desk) = Desk::new() else { return };
+    let id = desk.create(&Prompt::new("Begin.").says("Begun."));
+    until("the turn ends", || (desk.state(&id) == "idle").then_some(()));
+    let watch = |words: &[&str]| {
+        let mut command = desk.command(&[&["watch", &id], words].concat());
+        let mut child = Ended(command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap());
+        let (told, lines) = std::sync::mpsc::channel();
+        let out = BufReader::new(child.0.stdout.take().unwrap());
+        // Nobody listens any more when the test is over.
+        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
+        (child, lines)
+    };
+    let ((_text, lines), (_json, events)) = (watch(&[]), watch(&["--json"]));
+    // Whoever watches hears what is said from then on.
+    let (mut hears, mut hears_too) = (false, false);
+    until("both watch", || {
+        let ping = Prompt::new("Ping.").says("Pong.").to_string();
+        assert_eq!(desk.run(&["send", &id, &ping, "--watch"]).0, 0);
+        hears |= lines.try_iter().any(|line| line == "assistant: Pong.");
+        hears_too |= events.try_iter().any(|event| event.contains("Pong."));
+        (hears && hears_too).then_some(())
+    });
+    let prompt = Prompt::new("Think.").reply(Reply::text("Half of it").hanging());
+    let (code, out, _) = desk.run(&["send", &id, &prompt.to_string(), "--json"]);
+    let accepted: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &accepted["queued"]), (0, &json!(false)));
+    let message = accepted["client_message_id"].as_str().unwrap().to_owned();
+    until("the turn runs", || (desk.state(&id) == "running").then_some(()));
+    let event = |kind: &str| {
+        let all = events.iter().map(|line| serde_json::from_str::<Value>(&line).unwrap());
+        all.into_iter().find(|event| event["type"] == kind && event["data"].to_string().contains(&message))
+    };
+    event("turn.started").unwrap();
+    // A second prompt is refused with a name that programs know.
+    let (code, _, err) = desk.run(&["send", &id, "And?", "--json"]);
+    let problem: Value = serde_json::from_str(&err).unwrap();
+    assert_eq!((code, &problem["code"], &problem["retryable"]), (1, &json!("busy"), &json!(true)));
+    assert_eq!(desk.run(&["interrupt", &id[..8]]).2, "The turn ends.\n");
+    assert!(lines.iter().any(|line| line == "the turn was interrupted"));
+    assert_eq!(event("turn.interrupted").unwrap()["topic"], format!("session:{id}"));
+    until("the session rests", || (desk.state(&id) == "idle").then_some(()));
+    assert_eq!(desk.run(&["interrupt", &id]).2, "No turn runs.\n");
+}
+
+#[test]
+fn a_rewind_offers_to_take_the_conversation_back_as_far_and_does_so_when_asked() {
+    let Some(desk) = Desk::new() else { return };
+    let file = desk.project().join("greeting.txt");
+    fs::write(&file, "hello\n").unwrap();
+    let id = desk.create(&Prompt::new("Remember 7.").says("Seven."));
+    until("the turn ends", || (desk.state(&id) == "idle").then_some(()));
+    let input = json!({ "command": "echo goodbye > greeting.txt", "description": "change it" });
+    let prompt = Prompt::new("Change it.").calls("Bash", input).says("Changed.").to_string();
+    assert_eq!(desk.run(&["send", &id, &prompt]).0, 0);
+    let request = until("somebody is asked", || desk.requests().into_iter().next());
+    assert_eq!(desk.run(&["attention", &request.shown.id, "--allow"]).0, 0);
+    until("all of it is written down", || {
+        let page: Value = desk.ask(async |client| client.get(&format!("/sessions/{id}/messages")).await);
+        let items = page["items"].as_array().unwrap();
+        let is_written = items.iter().all(|item| item["provisional"] == false);
+        (is_written && page.to_string().contains("Changed.") && desk.state(&id) == "idle").then_some(())
+    });
+    let message = request.message.clone().unwrap();
+    let rewind = |words: &[&str]| desk.run(&[&["rewind", &id, "--to", &message], words].concat());
+    let (code, _, err) = rewind(&[]);
+    assert_eq!((code, fs::read_to_string(&file).unwrap().as_str()), (0, "hello\n"), "{err}");
+    // What is offered is a command that does it.
+    let offer = err.lines().find_map(|line| line.strip_prefix("hint: `rethread fork ")).unwrap();
+    let words: Vec<&str> = offer.split('`').next().unwrap().split(' ').collect();
+    let (code, by_hand, err) = desk.run(&[&["fork"], &words[..]].concat());
+    assert_eq!(code, 0, "{err}");
+    fs::write(&file, "goodbye\n").unwrap();
+    let (code, forked, err) = rewind(&["--fork", "--force", "greeting.txt"]);
+    assert_eq!((code, fs::read_to_string(&file).unwrap().as_str()), (0, "hello\n"), "{err}");
+    let forked = forked.lines().last().unwrap();
+    for fork in [by_hand.trim_end(), forked] {
+        let said = desk.run(&["show", fork]).1;
+        assert!(said.contains("Seven.") && !said.contains("Changed."), "{said}");
+    }
+    assert!(desk.run(&["show", &id]).1.contains("Changed."), "the old conversation is as it was");
+    // The keeper goes on with it, and knows no more than it should.
+    let (code, out, err) =
+        desk.run(&["send", forked, &Prompt::new("Which number?").says("It was 7.").to_string(), "--watch"]);
+    assert!(code == 0 && out.contains("It was 7."), "{out}{err}");
+    // Nothing stands before the first message, and that is known before a file is touched.
+    fs::write(&file, "mine\n").unwrap();
+    let page: Value = desk.ask(async |client| client.get(&format!("/sessions/{id}/messages")).await);
+    let first = page["items"][0]["uuid"].as_str().unwrap().to_owned();
+    let (code, _, err) = desk.run(&["rewind", &id, "--to", &first, "--fork", "--force", "greeting.txt"]);
+    assert!(code == 1 && err.contains("nothing to fork"), "{err}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine\n");
 }
 
 #[test]

@@ -103,6 +103,32 @@ impl Home {
         self
     }
 
+    /// Another home, with the same store.
+    pub(crate) fn twin(&self) -> Self {
+        let mut twin = Self::new();
+        twin.variables = self.variables.clone();
+        twin.store = self.store();
+        // What is named by a path is where it is.
+        for (name, value) in &mut twin.variables {
+            *value = match name.as_str() {
+                "RETHREAD_STORE" => value.replace(
+                    "sqlite:sessions",
+                    &format!("sqlite:{}", self.path().join("sessions").display()),
+                ),
+                "RETHREAD_KEY_FILE" => self.path().join(&value).display().to_string(),
+                _ => continue,
+            };
+            *value = value.replace("encrypted+./store", &format!("encrypted+{}", self.store().display()));
+        }
+        twin
+    }
+
+    /// Returns what its store is called.
+    pub(crate) fn store_url(&self) -> String {
+        let named = self.variables.iter().find(|(name, _)| name == "RETHREAD_STORE");
+        named.map_or_else(|| self.store().display().to_string(), |(_, url)| url.clone())
+    }
+
     fn within(folder: TempDir) -> Self {
         Self { folder, store: "store".into(), variables: Vec::new() }
     }

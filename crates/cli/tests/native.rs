@@ -6,19 +6,18 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Command;
 
-use rethread_testkit::{Fixture, Home as RealHome, PROBE};
 use serde_json::{Value, json};
 
 use crate::kit::{Home, cannot};
 
-const ONE: &str = "11111111-1111-4111-8111-111111111111";
-const TWO: &str = "22222222-2222-4222-8222-222222222222";
+pub(crate) const ONE: &str = "11111111-1111-4111-8111-111111111111";
+pub(crate) const TWO: &str = "22222222-2222-4222-8222-222222222222";
 
 /// The first prompt of each session.
 const FIRST_PROMPT: &str = "aaaaaaaa-0000-4000-8000-000000000000";
 
 /// A home with two sessions that look like Claude Code's, one of them damaged.
-fn home() -> Home {
+pub(crate) fn home() -> Home {
     let home = Home::new();
     for (id, project, prompts) in [(ONE, "/work/one", 2), (TWO, "/work/two", 1)] {
         let folder = home.path().join(".claude/projects").join(project.replace('/', "-"));
@@ -29,7 +28,7 @@ fn home() -> Home {
     home
 }
 
-fn turn(number: usize, cwd: &str) -> [String; 2] {
+pub(crate) fn turn(number: usize, cwd: &str) -> [String; 2] {
     let uuid = |number: usize| format!("aaaaaaaa-0000-4000-8000-{number:012}");
     let parent = (number > 0).then(|| uuid(number * 2 - 1));
     let envelope = |kind: &str, uuid: String, parent: Option<String>, message: Value| {
@@ -341,49 +340,6 @@ fn whatever_writes_is_seen_to_write() {
 }
 
 #[test]
-fn the_real_cli_resumes_what_was_imported_and_exported_again() {
-    let Some(fixture) = Fixture::play_named("parallel_tools") else {
-        return cannot("Claude Code cannot be installed");
-    };
-    let home = Home::new();
-    let from = fixture.home.config();
-    let from = from.to_str().unwrap();
-    let imported = home.run(&["--claude-dir", from, "import", "--claude"]);
-    assert_eq!((imported.code, imported.out.trim()), (0, fixture.session.as_str()), "{}", imported.err);
-    // To another home of Claude Code's, where nobody knows the session.
-    let Some(other) = RealHome::new() else { return };
-    let to = other.config();
-    let said = home.run(&["--claude-dir", to.to_str().unwrap(), "export", &fixture.session, "--claude"]);
-    assert_eq!(said.code, 0, "{}", said.err);
-    let sent = other.claude().messages_on_resume(&fixture.session, PROBE);
-    let calls =
-        |messages: &[Value]| serde_json::to_string(messages).unwrap().matches("\"tool_result\"").count();
-    assert_eq!(calls(&sent), 5);
-    assert!(serde_json::to_string(&sent).unwrap().contains("All five ran."));
-}
-
-#[test]
-fn the_real_cli_resumes_a_session_that_was_never_its_own() {
-    let Some(other) = RealHome::new() else { return cannot("Claude Code cannot be installed") };
-    let home = Home::new();
-    let id = "77777777-7777-4777-8777-777777777777";
-    let cwd = other.project();
-    home.answer(&["new", "--id", id, "--cwd", cwd.to_str().unwrap()]);
-    let entries = "{\"uuid\":\"m1\",\"role\":\"user\",\"content\":\"Remember the number 4711\"}\n\
-        {\"uuid\":\"m2\",\"role\":\"assistant\",\"content\":\"I shall.\",\"tool_calls\":[{\"id\":\"c1\",\"name\":\"Read\",\"input\":{\"file_path\":\"x\"}}]}\n\
-        {\"uuid\":\"m3\",\"role\":\"tool\",\"tool_call_id\":\"c1\",\"content\":\"the file\"}\n\
-        {\"uuid\":\"m4\",\"role\":\"assistant\",\"content\":\"Read.\"}\n";
-    home.feed(&["append", id], entries);
-    let config = other.config();
-    let said = home.run(&["--claude-dir", config.to_str().unwrap(), "resume", id, "--print"]);
-    assert_eq!(said.code, 0, "{}", said.err);
-    let sent = serde_json::to_string(&other.claude().messages_on_resume(id, PROBE)).unwrap();
-    for part in ["Remember the number 4711", "I shall.", "\"id\":\"c1\"", "the file", "Read."] {
-        assert!(sent.contains(part), "{part} was not sent: {sent}");
-    }
-}
-
-#[test]
 fn what_is_in_the_trash_is_listed_and_comes_back() {
     let home = home();
     home.run(&["delete", ONE]);
@@ -456,7 +412,7 @@ fn subagents_are_listed_and_shown_from_files_of_their_own_and_from_within() {
 
 /// Gives the first session a checkpoint before its first prompt: of a file that was changed since, and of one that was
 /// made.
-fn keep_something_of_files(home: &Home) {
+pub(crate) fn keep_something_of_files(home: &Home) {
     let work = home.path().join("work");
     fs::create_dir(&work).unwrap();
     fs::write(work.join("code"), "one\ntwo\nthree\n").unwrap();
@@ -488,6 +444,13 @@ fn what_claude_code_kept_of_files_is_listed_and_compared_line_by_line() {
         "{diff}"
     );
     assert_eq!(home.run(&["diff", ONE, "--to", "bbbb"]).code, 1);
+    // In both homes, a bare id means the same as before.
+    assert_eq!(home.run(&["import", "--claude", ONE]).code, 0);
+    assert_eq!(home.answer(&["checkpoints", ONE]), listed);
+    assert_eq!(home.answer(&["diff", ONE, "--to", FIRST_PROMPT]), diff);
+    let root = home.path().to_str().unwrap();
+    let stored = home.run(&["checkpoints", &format!("stored:{ONE}"), "--root", root]);
+    assert_eq!((stored.code, stored.out.as_str()), (0, ""), "{}", stored.err);
 }
 
 /// Runs the program at a terminal of its own; `None` where there is no tool for that.

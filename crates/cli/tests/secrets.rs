@@ -48,6 +48,42 @@ fn secrets_are_found_in_both_homes_and_never_printed() {
     assert_eq!(fs::read(&transcript).unwrap(), before, "nothing is changed");
 }
 
+/// Once, only what was said was looked at.
+#[test]
+fn secrets_are_found_in_names_in_files_and_in_what_claude_code_keeps_beside_a_transcript() {
+    let home = Home::new();
+    let folder = home.path().join(".claude/projects/-work-one");
+    fs::create_dir_all(folder.join(NATIVE).join("tool-results")).unwrap();
+    fs::write(folder.join(format!("{NATIVE}.jsonl")), said("u-1", "hello") + "\n").unwrap();
+    fs::write(folder.join(NATIVE).join("tool-results/out.txt"), format!("a\nb\nTOKEN={}\n", key())).unwrap();
+    let history = home.path().join(".claude/file-history").join(NATIVE);
+    fs::create_dir_all(&history).unwrap();
+    fs::write(history.join("abc@v1"), key()).unwrap();
+    home.answer(&["new", "--id", "mine", "--name", &key()]);
+    let project = home.path().join("project");
+    fs::create_dir(&project).unwrap();
+    fs::write(project.join("touched.env"), format!("\nKEY={}\n", key())).unwrap();
+    fs::write(project.join("lies-there.env"), format!("{}2", key())).unwrap();
+    let root = ["--root", project.to_str().unwrap()];
+    let touched = project.join("touched.env");
+    let words = ["checkpoint", "mine", "--message", "m", touched.to_str().unwrap()];
+    home.answer(&[&words[..], &root].concat());
+    home.answer(&[&["checkpoint", "mine", "--message", "m", "--tree"][..], &root].concat());
+    let json = home.run(&["scan", "--json"]);
+    let found = json.out.lines().map(|line| {
+        let found: Value = serde_json::from_str(line).unwrap();
+        format!("{} {}", found["place"].as_str().unwrap(), found["line"])
+    });
+    let mut found: Vec<String> = found.collect();
+    found.sort();
+    let contents = ["contents of lies-there.env 1", "contents of touched.env 2"];
+    let beside = ["beside/tool-results/out.txt 3", "file-history/abc@v1 1"];
+    let mut expected = [&beside[..], &contents, &["messages 1"]].concat();
+    expected.sort();
+    assert_eq!(found, expected, "{json:?}");
+    assert!(!json.out.contains(&key()));
+}
+
 #[test]
 fn a_session_without_secrets_is_said_to_have_none() {
     let home = Home::new();
@@ -78,6 +114,31 @@ fn with_redact_no_way_into_the_store_lets_a_secret_pass() {
     assert!(home.answer(&["show", "mine"]).contains("use [redacted github-token] for it"));
     let left: Vec<String> = walk(&home.store());
     assert_eq!(left, Vec::<String>::new(), "files that hold the key");
+}
+
+#[test]
+fn with_redact_no_name_and_no_copy_lets_a_secret_pass() {
+    let home = Home::new();
+    home.answer(&["--redact", "new", "--id", "called", "--name", &key()]);
+    assert_eq!(home.run(&["--redact", "rename", "called", &format!("again {}", key())]).code, 0);
+    assert_eq!(home.run(&["--redact", "tag", "called", &key()]).code, 0);
+    assert_eq!(walk(&home.store()), Vec::<String>::new(), "files that hold the key");
+    home.answer(&["new", "--id", "mine", "--name", &format!("with {}", key())]);
+    home.feed(&["append", "mine"], said("u-1", &format!("use {} for it", key())));
+    home.answer(&["fork", "mine", "--id", "fork"]);
+    let copies = ["copied", "synced"].map(|name| home.path().join(name).to_str().unwrap().to_owned());
+    for _ in 0..2 {
+        for words in [&["copy", "fork", "--to", &copies[0]][..], &["sync", "--to", &copies[1]]] {
+            let told = home.run(&[&["--redact"], words].concat());
+            assert_eq!(told.code, 0, "{told:?}");
+        }
+    }
+    for copy in &copies {
+        assert_eq!(walk(copy.as_ref()), Vec::<String>::new(), "files that hold the key");
+        let listed = home.answer(&["--store", copy, "list", "--stored"]);
+        assert!(listed.contains("with [redacted github-token]"), "{listed}");
+        assert_eq!(home.run(&["--store", copy, "verify"]).code, 0);
+    }
 }
 
 /// Returns the files beneath a folder in which the key stands.

@@ -20,6 +20,8 @@ use crate::private_file;
 
 /// How many requests that are over are remembered.
 const REMEMBERED: usize = 1000;
+/// How many lines for each of them the journal may have before it is written anew.
+const LINES: usize = 8;
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -134,12 +136,20 @@ struct State {
     all: HashMap<String, Attention>,
     /// In the order they came.
     order: Vec<String>,
+    /// How many lines the journal has.
+    lines: usize,
+    /// How many requests that are over are remembered.
+    remembered: usize,
     waiting: HashMap<String, oneshot::Sender<Verdict>>,
 }
 
 impl Attentions {
     /// Reads the journal. What was pending when its keeper died is lost; returns which.
     pub(crate) fn open(home: &Path) -> Result<(Self, Vec<Attention>)> {
+        Self::remembering(REMEMBERED, home)
+    }
+
+    fn remembering(remembered: usize, home: &Path) -> Result<(Self, Vec<Attention>)> {
         let path = home.join("attention.jsonl");
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
@@ -161,14 +171,11 @@ impl Attentions {
             (attention.state, attention.decided_at) = (AttentionState::Lost, Some(Timestamp::now()));
             lost.push(attention.clone());
         }
-        let surplus = order.len().saturating_sub(REMEMBERED);
-        for id in order.drain(..surplus) {
-            all.remove(&id);
-        }
-        let lines: Vec<u8> = order.iter().filter_map(|id| all.get(id)).flat_map(line).collect();
-        private_file::replace(&path, &lines).map_err(Error::io("write", &path))?;
         let journal = private_file::append(&path).map_err(Error::io("open", &path))?;
-        let state = State { journal, is_torn: false, all, order, waiting: HashMap::new() };
+        let waiting = HashMap::new();
+        let mut state = State { journal, is_torn: false, all, order, lines: 0, remembered, waiting };
+        state.forget();
+        state.write_anew(&path)?;
         Ok((Self { path, state: Mutex::new(state) }, lost))
     }
 
@@ -192,9 +199,8 @@ impl Attentions {
         }
         let (decide, decision) = oneshot::channel();
         let id = attention.shown.id.clone();
-        state.waiting.insert(id.clone(), decide);
-        state.order.push(id.clone());
-        state.all.insert(id, attention.clone());
+        state.waiting.insert(id, decide);
+        self.remember(&mut state, attention.clone());
         Ok((attention, decision))
     }
 
@@ -246,8 +252,7 @@ impl Attentions {
         if let Err(error) = self.write(&mut state, &lost) {
             tracing::error!(%error, "a lost request cannot be written down");
         }
-        state.order.push(id.clone());
-        state.all.insert(id, lost.clone());
+        self.remember(&mut state, lost.clone());
         Some(lost)
     }
 
@@ -291,11 +296,51 @@ impl Attentions {
         let written = state.journal.write_all(&line).and_then(|()| state.journal.sync_data());
         written.map_err(Error::io("write", &self.path))?;
         state.is_torn = false;
+        state.lines += 1;
         Ok(())
+    }
+
+    /// Remembers a request that is new, and forgets what is long over.
+    fn remember(&self, state: &mut State, attention: Attention) {
+        let id = attention.shown.id.clone();
+        state.order.push(id.clone());
+        state.all.insert(id, attention);
+        state.forget();
+        if state.lines > LINES * state.remembered
+            && let Err(error) = state.write_anew(&self.path)
+        {
+            // Every line of it still counts.
+            tracing::warn!(%error, "the journal of requests cannot be made shorter");
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Forgets the oldest requests that are over. What waits stays, however many there are.
+    fn forget(&mut self) {
+        let mut surplus = self.order.len().saturating_sub(self.remembered);
+        self.order.retain(|id| {
+            let is_over = self.all.get(id).is_none_or(|it| it.state != AttentionState::Pending);
+            let goes = surplus > 0 && is_over;
+            if goes {
+                surplus -= 1;
+                self.all.remove(id);
+            }
+            !goes
+        });
+    }
+
+    /// Writes the journal anew, with what is remembered and nothing else.
+    fn write_anew(&mut self, path: &Path) -> Result<()> {
+        let all = self.order.iter().filter_map(|id| self.all.get(id));
+        let lines: Vec<u8> = all.flat_map(line).collect();
+        self.journal = private_file::replaced(path, &lines).map_err(Error::io("write", path))?;
+        (self.lines, self.is_torn) = (self.order.len(), false);
+        Ok(())
     }
 }
 
@@ -417,6 +462,31 @@ mod tests {
         let (again, mut decision) = all.request(asked("c", "make")).unwrap();
         assert_eq!((again.repeats.as_deref(), again.state), (Some("b"), AttentionState::Pending));
         assert!(decision.try_recv().is_err(), "nobody has allowed it in advance");
+    }
+
+    #[test]
+    fn what_is_over_is_forgotten_in_time_and_what_waits_never_is() {
+        let home = tempfile::tempdir().unwrap();
+        let journal = home.path().join("attention.jsonl");
+        let (all, _) = Attentions::remembering(10, home.path()).unwrap();
+        let (first, mut decision) = all.request(asked("first", "make")).unwrap();
+        let lines = || fs::read_to_string(&journal).unwrap().lines().count();
+        for number in 0..100 {
+            let id = number.to_string();
+            all.request(asked(&id, "ls")).unwrap();
+            all.withdraw(&id).unwrap();
+            assert!(lines() <= 10 * LINES + 1, "{}", lines());
+        }
+        let list = all.list(None);
+        assert_eq!((list.len(), list.last().unwrap().shown.id.as_str()), (10, "first"));
+        assert!(!all.knows("0") && all.knows("99"));
+        // It still waits, and can be decided; the next keeper knows the newest ones too.
+        all.decide("first", &first.digest, ALLOW, "ada").unwrap();
+        assert!(matches!(decision.try_recv(), Ok(Verdict::Allow { .. })));
+        let (again, lost) = Attentions::remembering(10, home.path()).unwrap();
+        let ids: Vec<String> = again.list(None).into_iter().map(|it| it.shown.id).collect();
+        let newest: Vec<String> = (90..100).rev().map(|number: u32| number.to_string()).collect();
+        assert_eq!((ids, lost.len()), (newest, 0));
     }
 
     #[test]

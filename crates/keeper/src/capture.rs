@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rethread_checkpoint::{Checkpoint, Checkpointer, Moment, Window};
 use rethread_store::{EntryId, Session};
@@ -39,8 +39,17 @@ pub(crate) struct Captures {
     checkpointer: Arc<Checkpointer>,
     keeper: std::sync::Weak<Keeper>,
     session: String,
-    /// Calls that run, and the paths they name.
-    open: Mutex<HashMap<String, Option<PathBuf>>>,
+    /// Calls that run, be it in the background.
+    open: Mutex<HashMap<String, Call>>,
+}
+
+/// A call that runs.
+#[derive(Clone, Debug)]
+struct Call {
+    /// What it names.
+    path: Option<PathBuf>,
+    /// The prompt that it was made for.
+    message: Option<String>,
 }
 
 /// When a capture is made.
@@ -86,8 +95,8 @@ impl Captures {
         }
         let path = named(tool, input);
         let is_alone = {
-            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.insert(call.to_owned(), path.clone());
+            let mut open = self.calls();
+            open.insert(call.to_owned(), Call { path: path.clone(), message: message.map(str::to_owned) });
             open.len() == 1
         };
         // What others change while this call waits is not its doing, unless another call runs already.
@@ -98,11 +107,34 @@ impl Captures {
 
     /// Records what a tool left behind.
     pub(crate) async fn after(&self, message: Option<&str>, call: &str) {
-        let path = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(call);
-        if let Some(path) = path {
-            let span = tracing::info_span!(target: TRACES, "capture_after", session = self.session);
-            self.capture(When::After, message, call, path, Window::Tools).instrument(span).await;
+        let closed = self.calls().remove(call);
+        self.left_behind(message, call, closed).await;
+    }
+
+    /// Records what a tool left behind so far. Its window stays open: what changes until its end is its doing.
+    pub(crate) async fn during(&self, message: Option<&str>, call: &str) {
+        let open = self.calls().get(call).cloned();
+        self.left_behind(message, call, open).await;
+    }
+
+    /// Records what all tools left behind that still ran, in the background or not.
+    pub(crate) async fn after_all(&self, message: Option<&str>) {
+        let all = std::mem::take(&mut *self.calls());
+        for (call, closed) in all {
+            self.left_behind(message, &call, Some(closed)).await;
         }
+    }
+
+    /// What comes between turns belongs to the prompt that the call was made for.
+    async fn left_behind(&self, message: Option<&str>, call: &str, made: Option<Call>) {
+        let Some(Call { path, message: made_for }) = made else { return };
+        let message = message.or(made_for.as_deref());
+        let span = tracing::info_span!(target: TRACES, "capture_after", session = self.session);
+        self.capture(When::After, message, call, path, Window::Tools).instrument(span).await;
+    }
+
+    fn calls(&self) -> MutexGuard<'_, HashMap<String, Call>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn capture(

@@ -6,6 +6,8 @@ use rethread_transcripts as transcripts;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::drive::Begin;
+
 /// Where a session lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -124,6 +126,8 @@ pub struct SessionCard {
     pub git_branch: Option<String>,
     /// The model that answered last.
     pub model: Option<String>,
+    /// How it was begun to ask before it acts, as far as that is known here: `bypassPermissions` asks nobody.
+    pub permission_mode: Option<String>,
     /// Its labels.
     pub tags: Vec<String>,
     /// Put away.
@@ -177,6 +181,7 @@ impl From<&transcripts::Session> for SessionCard {
             updated_at: session.updated_at,
             git_branch: session.git_branch.clone(),
             model: session.model.clone(),
+            permission_mode: None,
             tags: session.tag.iter().cloned().collect(),
             archived: session.archived,
             state: if live.is_some() { SessionState::Elsewhere } else { SessionState::Idle },
@@ -206,6 +211,7 @@ impl From<&Metadata> for SessionCard {
             updated_at: metadata.updated_at,
             git_branch: branch.map(str::to_owned),
             model: metadata.model.clone(),
+            permission_mode: Begin::mode_of(metadata),
             tags: metadata.tags.clone(),
             archived: metadata.archived,
             state: SessionState::Idle,

@@ -102,6 +102,8 @@ pub(crate) struct Catalogue {
     by_path: HashMap<PathBuf, String>,
     /// What sessions do that this keeper knows of.
     states: HashMap<String, SessionState>,
+    /// How native sessions were begun to ask: their transcripts do not say.
+    modes: HashMap<String, String>,
     /// Sessions of which each home has a copy of the other's, and the home whose copy is the one that counts.
     twins: HashMap<String, Home>,
 }
@@ -192,6 +194,9 @@ impl Catalogue {
             Arc::make_mut(&mut known.card).state =
                 if is_elsewhere { SessionState::Elsewhere } else { *state };
         }
+        if let Some(mode) = self.modes.get(&key.id).filter(|_| key.home == Home::Native) {
+            Arc::make_mut(&mut known.card).permission_mode = Some(mode.clone());
+        }
         let before = self.sessions.get(&key).cloned();
         if before.as_ref().is_some_and(|before| before.card == known.card) {
             return None;
@@ -238,6 +243,16 @@ impl Catalogue {
         let mut news: Vec<News> = gone.iter().filter_map(|key| self.remove(key)).collect();
         news.extend(all.into_iter().filter_map(|known| self.set(known)));
         news
+    }
+
+    /// Notes how a native session was begun to ask; returns what is new by it.
+    pub(crate) fn note_mode(&mut self, id: &str, mode: String) -> Option<News> {
+        if self.modes.get(id) == Some(&mode) {
+            return None;
+        }
+        self.modes.insert(id.to_owned(), mode);
+        let known = self.find(Some(Home::Native), id)?.clone();
+        self.put(known)
     }
 
     /// Says what a native session does; `None` if nothing here knows.

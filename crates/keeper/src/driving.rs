@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::card::{Home, SessionCard, SessionHealth, SessionState};
 use crate::catalogue::{Key, Known};
-use crate::drive::{Begin, Driver, Ending};
+use crate::drive::{Begin, Driver, Ending, Turn};
 use crate::frame::Frame;
 use crate::item::MessageItem;
 use crate::keeper::{Keeper, over};
@@ -91,6 +91,42 @@ impl Keeper {
         self.open_native(&path).is_ok().then_some(path)
     }
 
+    /// Returns whether a message is in a native session's transcript.
+    pub(crate) async fn has_message(self: &Arc<Self>, session: &str, message: &str) -> bool {
+        let (own, session, message) = (Arc::clone(self), session.to_owned(), message.to_owned());
+        let has =
+            tokio::task::spawn_blocking(move || own.has_messages(&session).is_some_and(|has| has(&message)));
+        has.await.unwrap_or(false)
+    }
+
+    fn has_messages(&self, session: &str) -> Option<impl Fn(&str) -> bool> {
+        let path = self.transcript_of(session)?;
+        let file = self.open_native(&path).ok()?;
+        let transcript = rethread_transcripts::Transcript::of(file, path).ok()?;
+        Some(move |message: &str| transcript.chain_to(message).is_ok())
+    }
+
+    /// Returns the prompts of a session that an earlier driver took and that no agent wrote down.
+    pub(crate) fn left_prompts(&self, session: &str) -> Vec<Turn> {
+        let mut left = self.prompts.of(session);
+        let has = if left.is_empty() { None } else { self.has_messages(session) };
+        if let Some(has) = has {
+            let done = left.extract_if(.., |turn| has(&turn.client_message_id));
+            done.for_each(|turn| self.prompts.remove(session, &turn.client_message_id));
+        }
+        left
+    }
+
+    /// Takes back a prompt that an earlier driver left.
+    pub(crate) fn take_back_left(&self, session: &str, message: &str) -> bool {
+        let left = self.left_prompts(session);
+        let was = left.iter().any(|turn| turn.client_message_id == message);
+        if was {
+            self.prompts.remove(session, message);
+        }
+        was
+    }
+
     /// Moves a transcript without a single message to the trash. An agent that died before it wrote anything down leaves
     /// one, and Claude Code will neither resume it nor begin the session anew as long as it is there.
     pub(crate) fn put_away_empty(&self, session: &str) -> bool {
@@ -123,6 +159,7 @@ impl Keeper {
             updated_at: Timestamp::now(),
             git_branch: None,
             model: begin.model.clone(),
+            permission_mode: begin.permission_mode.clone(),
             tags: Vec::new(),
             archived: false,
             state: SessionState::Pending,
@@ -134,7 +171,12 @@ impl Keeper {
             driver_pid: None,
             driver_host: None,
         };
-        let news = self.catalogue_mut().put(Known::stored(card));
+        let mut catalogue = self.catalogue_mut();
+        if let Some(mode) = &begin.permission_mode {
+            catalogue.note_mode(&begin.session, mode.clone());
+        }
+        let news = catalogue.put(Known::stored(card));
+        drop(catalogue);
         self.tell(news);
     }
 
@@ -152,7 +194,8 @@ impl Keeper {
     /// Lists a session that is to begin as it was meant to.
     pub(crate) fn recall(&self, begin: Begin) {
         self.add_pending(&begin);
-        self.drivers.get_or_begin(&begin.session.clone(), || Driver::new(begin));
+        let left = self.left_prompts(&begin.session);
+        self.drivers.get_or_begin(&begin.session.clone(), || Driver::new(begin, left));
     }
 
     /// Gives up a session that never began.

@@ -17,11 +17,12 @@ use crate::claude_files::ClaudeFiles;
 use crate::credentials::{Credentials, hash};
 use crate::defect::Defect;
 use crate::door::Door;
-use crate::drive::Drivers;
+use crate::drive::{Begin, Drivers};
 use crate::error::{Error, Result};
 use crate::hub::Hub;
 use crate::mirror::Mirror;
 use crate::pending::Pending;
+use crate::prompts::Prompts;
 use crate::roots::Roots;
 use crate::settings::Settings;
 use crate::shared::{Behind, Others, Place, Silence, Silences};
@@ -52,6 +53,7 @@ pub(crate) struct Keeper {
     pub(crate) drivers: Drivers,
     pub(crate) attention: Attentions,
     pub(crate) pending: Pending,
+    pub(crate) prompts: Prompts,
     /// Sessions of the official SDKs.
     pub(crate) mirror: Mirror,
     pub(crate) sketches: Sketches,
@@ -114,6 +116,7 @@ impl Keeper {
             drivers: Drivers::default(),
             attention,
             pending: Pending::open(home)?,
+            prompts: Prompts::open(home)?,
             mirror: Mirror::new(settings.store.clone()),
             sketches: Sketches::default(),
             place: Place::of(settings.claude_folder.as_deref()),
@@ -125,8 +128,9 @@ impl Keeper {
             agent_version: tokio::sync::OnceCell::new(),
             settings,
         };
-        for attention in lost {
-            keeper.hub.publish(&attention.shown.session_id, "attention.lost", &attention);
+        // What another keeper was allowed to show may be outside of the roots of this one.
+        for attention in lost.iter().filter(|it| keeper.admits(it.shown.cwd.as_deref().map(Path::new))) {
+            keeper.hub.publish(&attention.shown.session_id, "attention.lost", attention);
         }
         Ok(keeper)
     }
@@ -211,7 +215,13 @@ impl Keeper {
         let listing = self.store().list(&filter).await?;
         let cards = listing.sessions.iter().filter_map(|metadata| self.stored_card(metadata));
         let all = cards.map(Known::stored).collect();
-        listing.sessions.iter().for_each(|metadata| self.note_twin(metadata));
+        for metadata in &listing.sessions {
+            self.note_twin(metadata);
+            if let Some(mode) = Begin::mode_of(metadata) {
+                let news = self.catalogue_mut().note_mode(metadata.session_id.as_str(), mode);
+                self.tell(news);
+            }
+        }
         let news = self.catalogue_mut().replace(Home::Stored, all);
         self.tell(news);
         Ok(())

@@ -48,6 +48,7 @@ mod pending;
 mod position;
 mod private_file;
 mod problem;
+mod prompts;
 mod recent;
 mod roots;
 mod routes;

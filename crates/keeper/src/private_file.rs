@@ -13,14 +13,26 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
 }
 
-/// Replaces a file whole, or not at all.
+/// Replaces a file whole, or not at all. It is durable when this returns.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replaced(path, bytes).map(drop)
+}
+
+/// Replaces a file whole, or not at all, and returns it, to be written on from its end.
+pub(crate) fn replaced(path: &Path, bytes: &[u8]) -> io::Result<File> {
     let aside = path.with_extension(format!("{}.aside", std::process::id()));
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    fs::rename(&aside, path)
+    fs::rename(&aside, path)?;
+    path.parent().map_or(Ok(()), sync)?;
+    Ok(file)
+}
+
+/// Makes what was made or renamed in a folder durable.
+pub(crate) fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
 }
 
 /// Opens a file to append to.

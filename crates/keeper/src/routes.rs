@@ -89,6 +89,7 @@ fn table() -> OpenApiRouter<Arc<Keeper>> {
         .routes(routes!(drive::turns))
         .routes(routes!(drive::queue))
         .routes(routes!(drive::unqueue))
+        .routes(routes!(drive::resume_queue))
         .routes(routes!(drive::interrupt))
         .routes(routes!(drive::fork))
         .routes(routes!(drive::lease))

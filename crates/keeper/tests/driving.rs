@@ -43,6 +43,23 @@ impl Desk {
         Kept::start(settings)
     }
 
+    /// A file of its own, whose being there lets a reply come.
+    pub(crate) fn gate(&self) -> PathBuf {
+        self.home.path().join(format!("gate-{}", new_id()))
+    }
+
+    /// How often the model was asked.
+    pub(crate) fn requests(&self) -> usize {
+        self.home.api().requests().len()
+    }
+
+    /// Starts a keeper that is otherwise set up.
+    pub(crate) fn keeper_with(&self, change: impl FnOnce(&mut Settings)) -> Kept {
+        let mut settings = Self::settings(&self.home);
+        change(&mut settings);
+        Kept::start(settings)
+    }
+
     pub(crate) fn project(&self) -> PathBuf {
         self.home.project().canonicalize().unwrap()
     }
@@ -70,7 +87,7 @@ pub(crate) fn environment(home: &Home) -> Vec<(String, String)> {
     all
 }
 
-fn new_id() -> String {
+pub(crate) fn new_id() -> String {
     format!("{:08x}-2222-4222-8222-{:012x}", fastrand::u32(..), fastrand::u64(..) >> 16)
 }
 
@@ -93,7 +110,7 @@ pub(crate) fn create(kept: &Kept, desk: &Desk, prompt: &Prompt) -> String {
     id
 }
 
-fn state(kept: &Kept, session: &str) -> String {
+pub(crate) fn state(kept: &Kept, session: &str) -> String {
     kept.get(&format!("/sessions/{session}")).good()["state"].as_str().unwrap().to_owned()
 }
 
@@ -102,7 +119,7 @@ pub(crate) fn until_state(kept: &Kept, session: &str, wanted: &str) {
     kept.until(&format!("{session} is {wanted}"), || (state(kept, session) == wanted).then_some(()));
 }
 
-fn pending(kept: &Kept) -> Vec<Value> {
+pub(crate) fn pending(kept: &Kept) -> Vec<Value> {
     kept.get("/attention?state=pending").good()["items"].as_array().unwrap().clone()
 }
 
@@ -205,37 +222,6 @@ fn a_tool_runs_when_it_is_allowed_and_not_when_it_is_denied() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "allowed");
     let audit = fs::read_to_string(kept.home.join("audit.jsonl")).unwrap();
     assert_eq!(audit.matches("\"decision\"").count(), 2, "{audit}");
-}
-
-#[test]
-fn prompts_wait_for_their_turn_and_the_same_one_twice_is_one() {
-    let Some(desk) = Desk::new() else { return };
-    let kept = desk.keeper();
-    // It thinks until everything else was said.
-    let gate = desk.home.path().join("gate");
-    let id = create(&kept, &desk, &Prompt::new("First.").reply(Reply::text("One.").once(&gate)));
-    until_state(&kept, &id, "running");
-    let busy = json!({ "client_message_id": new_id(), "parts": [{ "type": "text", "text": "x" }] });
-    let answer = kept.post(&format!("/sessions/{id}/turns"), busy);
-    assert_eq!((answer.status, answer.json()["code"].as_str()), (409, Some("busy")));
-    let (second, accepted) = turn(&kept, &id, &Prompt::new("continue").says("Two."), "queue");
-    assert_eq!(accepted["queued"], true);
-    let again = json!({ "client_message_id": second, "mode": "queue", "parts": [{ "type": "text", "text": "continue" }] });
-    kept.post(&format!("/sessions/{id}/turns"), again).good();
-    let (third, _) = turn(&kept, &id, &Prompt::new("never").says("Never."), "queue");
-    turn(&kept, &id, &Prompt::new("continue").says("Three."), "queue");
-    assert_eq!(kept.get(&format!("/sessions/{id}/queue")).good()["items"].as_array().unwrap().len(), 3);
-    assert_eq!(kept.delete(&format!("/sessions/{id}/queue/{third}")).status, 204);
-    fs::write(&gate, "").unwrap();
-    kept.until("all were answered", || {
-        let all = kept.get(&format!("/sessions/{id}/messages")).good().to_string();
-        (all.contains("Three.") && state(&kept, &id) == "idle").then_some(())
-    });
-    let said = texts(&kept, &id);
-    assert_eq!(said.iter().filter(|text| text.contains("continue")).count(), 2, "{said:?}");
-    assert!(!said.iter().any(|text| text.contains("Never.")));
-    let page = kept.get(&format!("/sessions/{id}/messages")).good();
-    assert!(page["items"].as_array().unwrap().iter().any(|item| item["uuid"] == second.as_str()));
 }
 
 #[test]
@@ -396,7 +382,7 @@ fn an_agent_that_dies_in_the_middle_of_a_turn_leaves_no_ghosts() {
     });
 }
 
-fn live_pid(desk: &Desk, session: &str) -> Option<u32> {
+pub(crate) fn live_pid(desk: &Desk, session: &str) -> Option<u32> {
     let files = fs::read_dir(desk.home.config().join("sessions")).ok()?.flatten();
     let texts = files
         .filter(|file| file.path().extension().is_some_and(|it| it == "json"))

@@ -180,3 +180,24 @@ fn without_roots_one_begins_where_the_keeper_was_told() {
     assert_eq!(top["parent"], home.path().canonicalize().unwrap().to_str().unwrap());
     assert!(names(&kept.get("/directories?path=/").good()).contains(&"tmp"));
 }
+
+#[test]
+fn a_rewind_takes_no_path_that_is_not_beneath_its_directory() {
+    let home = Home::new();
+    let id = worked(&home);
+    let kept = home.keeper();
+    let outside = home.path().join("outside");
+    fs::write(&outside, "mine\n").unwrap();
+    for odd in ["", ".", "..", "../outside", "src/../../outside", "/etc/passwd", "a\0b", ".git/config"] {
+        for list in ["force", "leave"] {
+            let body = json!({ "to": uuid(&id, 0), "dry_run": true, list: [odd] });
+            let refused = kept.post(&format!("/sessions/{id}/rewind"), body);
+            let code = refused.json()["code"].clone();
+            assert_eq!((refused.status, code), (400, json!("bad-request")), "{list} {odd:?}");
+        }
+    }
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "mine\n");
+    let plan = json!({ "to": uuid(&id, 0), "dry_run": true, "leave": ["old.txt"] });
+    let plan = kept.post(&format!("/sessions/{id}/rewind"), plan).good();
+    assert!(!plan["steps"].to_string().contains("old.txt"), "{plan}");
+}

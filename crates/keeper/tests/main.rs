@@ -1,14 +1,21 @@
 //! The keeper over its real sockets, on port 0.
 
+mod attention;
+mod background;
+mod broken_agents;
+mod bypass;
 mod defects;
 mod driving;
 mod file_history;
 mod files;
+mod finding;
 mod fire;
 mod kit;
 mod looks;
 mod page;
+mod queue;
 mod reading;
+mod recorded;
 mod security;
 mod session_store;
 mod shared;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use rethread_keeper::{Error, Running, route_table};
+use rethread_keeper::{Agent, Error, Running, route_table};
 use serde_json::json;
 
 use crate::kit::{Home, Kept, session};
@@ -16,6 +16,34 @@ fn path(route: &str, id: &str) -> String {
         .replace("{agent}", "a1")
         .replace("{namespace}", "team")
         .replace("{name}", "n1")
+}
+
+/// What no path may name: the way out of a folder, the end of a text, a whole path, another home.
+const ODD_NAMES: [&str; 19] = [
+    "..",
+    "../..",
+    "../../../../etc/passwd",
+    "..%2f",
+    "..%2f..%2fetc%2fpasswd",
+    "..%2F..%2Fetc",
+    "%2e%2e",
+    "%2e%2e%2fetc",
+    "%2E%2E/%2e%2e/etc",
+    "..%5c..",
+    "a%5cb",
+    "%00",
+    "a%00.jsonl",
+    "%2fetc%2fpasswd",
+    "/etc/passwd",
+    "a%20b",
+    "native:",
+    "other:x",
+    "-%2d/",
+];
+
+/// Returns what a route's path leaves open.
+fn parameters(route: &str) -> Vec<&str> {
+    route.split('/').filter(|part| part.starts_with('{')).collect()
 }
 
 fn is_open(method: &str, route: &str) -> bool {
@@ -85,22 +113,12 @@ pub(crate) fn refuses_every_attack(kept: &Kept, token: &str, id: &str) {
             let status = kept.ask(method, &place, &[page], body).status;
             assert_eq!(status, 413, "{method} {route} with a large body");
         }
-        if route.contains("{id}") {
+        for name in parameters(route) {
             let long = "a".repeat(300);
-            for odd in [
-                "..%2f..%2fetc",
-                "%00",
-                "..",
-                "%2e%2e",
-                "a%5cb",
-                "a b".replace(' ', "%20").as_str(),
-                &long,
-                "native:",
-                "other:x",
-                "-%2d/",
-            ] {
-                let status = kept.ask(method, &path(route, odd), &[], "{}").status;
-                assert!((400..500).contains(&status), "{method} {route} with {odd}: {status}");
+            for odd in ODD_NAMES.into_iter().chain([long.as_str()]) {
+                let attacked = path(&route.replace(name, odd), id);
+                let answer = kept.ask(method, &attacked, &[], "{}");
+                assert!((400..500).contains(&answer.status), "{method} {attacked}: {answer:?}");
             }
         }
         let query = format!("{place}?token={token}");
@@ -109,6 +127,42 @@ pub(crate) fn refuses_every_attack(kept: &Kept, token: &str, id: &str) {
     }
     // Nobody attacked successfully, and whoever has the token still comes in.
     assert_eq!(kept.get("/sessions").status, 200);
+}
+
+/// The page's files are the only ones: whatever a path says, no other file is read.
+#[test]
+fn no_way_leads_from_the_pages_files_to_others() {
+    let home = Home::new();
+    let kept = home.keeper();
+    let ways = ["/", "/assets/", "/assets/x/", "/api/v1/", "/api/v1/assets/"];
+    let targets = ["etc/passwd", "etc%2fpasswd", "Cargo.toml", "index.html", "package.json"];
+    let ups = [
+        "../",
+        "../../",
+        "../../../../../../../../",
+        "..%2f",
+        "..%2f..%2f..%2f..%2f..%2f..%2f",
+        "%2e%2e/%2e%2e/",
+        "..%5c",
+        "..\\",
+        "/",
+        "//",
+        "%2f",
+        "./",
+        ".%00./",
+        "%252e%252e%252f",
+    ];
+    for way in ways {
+        for up in ups {
+            for target in targets {
+                let path = format!("{way}{up}{target}");
+                let answer = kept.ask("GET", &path, &[], "");
+                assert!(matches!(answer.status, 400 | 404), "{path}: {}", answer.head);
+                assert!(answer.body.len() < 1000, "{path}: {}", String::from_utf8_lossy(&answer.body));
+            }
+        }
+    }
+    assert_eq!(kept.ask("GET", "/assets/index.html%00.js", &[], "").status, 404);
 }
 
 /// Point 7, on every kind of answer.
@@ -285,6 +339,51 @@ fn guessing_gets_slow_and_whoever_knows_the_token_does_not_notice() {
     assert!((1..=21).contains(&audit.lines().count()), "{audit}");
 }
 
+#[test]
+fn failed_logins_are_written_down_until_they_are_slowed_down() {
+    let home = Home::new();
+    let kept = home.keeper();
+    let answers: Vec<u16> = (0..60).map(|_| exchange(&kept, "guessed").status).collect();
+    assert_eq!((answers[0], answers[59]), (401, 429));
+    let audit = fs::read_to_string(kept.home.join("audit.jsonl")).unwrap();
+    assert_eq!(audit.matches("\"login-failed\"").count(), 20, "{audit}");
+    assert_eq!(audit.lines().count(), 20, "{audit}");
+}
+
+/// Checks that a session is not there, by every route that names one, with what would be right if it were.
+#[track_caller]
+fn is_nowhere(kept: &Kept, id: &str) {
+    let named = route_table().into_iter().filter(|(_, route)| route.contains("/sessions/{id}"));
+    let undo = ("POST".to_owned(), format!("/api/v1/rewinds/{id}.{}/undo", crate::kit::uuid(id, 0)));
+    for (method, route) in named.chain([undo]) {
+        for home in ["", "native:", "stored:"] {
+            let message = crate::kit::uuid(id, 0);
+            let place = route.replace("{id}", &format!("{home}{id}")).replace("{uuid}", &message);
+            let query = match route.rsplit('/').next() {
+                Some("bytes") => "?offset=0".to_owned(),
+                Some("diff") => format!("?turn={message}"),
+                _ => String::new(),
+            };
+            let body = match route.rsplit('/').next() {
+                Some("turns") => {
+                    let parts = json!([{ "type": "text", "text": "hello" }]);
+                    json!({ "client_message_id": "8f529643-98e0-4045-abbb-6f2887e6ce71", "parts": parts })
+                }
+                Some("rewind") => json!({ "to": message, "dry_run": true }),
+                Some("lease") => json!({ "action": "take_over" }),
+                Some("{id}") if method == "PATCH" => json!({ "name": "mine" }),
+                _ => json!({}),
+            };
+            let answer = kept.ask(&method, &format!("{place}{query}"), &[], &body.to_string());
+            let text = String::from_utf8_lossy(&answer.body);
+            assert_eq!(answer.status, 404, "{method} {place}{query}: {text}");
+        }
+    }
+    assert_eq!(kept.get(&format!("/sketches?sessions={id}")).good()["items"], json!([]));
+    assert_eq!(kept.get(&format!("/search?q=message&session={id}")).good()["items"], json!([]));
+    assert_eq!(kept.get(&format!("/attention?session={id}")).good()["items"], json!([]));
+}
+
 /// Point 9: files that are not what they seem.
 #[test]
 fn a_symlinked_transcript_does_not_exist() {
@@ -314,9 +413,7 @@ fn a_symlinked_transcript_does_not_exist() {
         .collect();
     assert!(ids.contains(&shown) && ids.contains(&sub) && ids.len() == 2, "{ids:?}");
     for hidden in [&linked, &within] {
-        for route in ["", "/messages", "/tree", "/problems", "/subagents"] {
-            assert_eq!(kept.get(&format!("/sessions/{hidden}{route}")).status, 404, "{route}");
-        }
+        is_nowhere(&kept, hidden);
     }
     assert_eq!(kept.get(&format!("/sessions/{sub}/messages?agent=a1")).status, 404);
     assert_eq!(kept.get(&format!("/sessions/{sub}/subagents")).good()["items"], json!([]));
@@ -330,12 +427,18 @@ fn a_symlinked_transcript_does_not_exist() {
     fs::rename(&link, &path).unwrap();
     crate::kit::append(&secret, &crate::kit::line(&linked, "/tmp", 1));
     crate::kit::append(&home.transcript("-project", &sub), &crate::kit::line(&sub, "/tmp", 2));
-    assert_eq!(kept.get(&format!("/sessions/{shown}/messages")).status, 404);
+    is_nowhere(&kept, &shown);
     let told = kept.until("others are told of", || {
         let events = kept.get(&format!("/events?topics=all&wait=5&after={after}")).good().to_string();
         events.contains(&crate::kit::uuid(&sub, 2)).then_some(events)
     });
     assert!(!told.contains(&linked), "{told}");
+    // Nobody has written to what the links lead to, nor put anything in their place.
+    let lines = [0, 1].map(|number| crate::kit::line(&linked, "/tmp", number)).concat();
+    assert_eq!(fs::read_to_string(&secret).unwrap(), lines);
+    for link in [path, home.transcript("-project", &linked), home.claude().join("projects/-linked")] {
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink(), "{}", link.display());
+    }
 }
 
 /// Point 14: the folder itself may be a link.
@@ -357,7 +460,10 @@ fn sessions_outside_the_allowed_roots_do_not_exist() {
     let home = Home::new();
     let (inside, outside, beside) = (session(), session(), session());
     let root = home.path().join("work");
-    fs::create_dir_all(root.join("api")).unwrap();
+    for name in ["work/api", "private", "workshop"] {
+        fs::create_dir_all(home.path().join(name)).unwrap();
+    }
+    symlink(home.path().join("private"), root.join("link")).unwrap();
     let place = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
     home.conversation(&inside, &place("work/api"), 2);
     home.conversation(&outside, &place("private"), 2);
@@ -365,22 +471,37 @@ fn sessions_outside_the_allowed_roots_do_not_exist() {
     let store = home.store();
     let stored = pollster::block_on(store.create(rethread_store::NewSession::at(home.path()))).unwrap();
     store.close().unwrap();
+    // An earlier keeper, without these roots, died while something waited there.
+    let asked = json!({
+        "shown": { "id": "asked-outside", "session_id": outside, "cwd": place("private"), "tool_name": "Bash", "input": { "command": "rm -rf /" } },
+        "digest": "d", "state": "pending", "tool_use_id": "t", "requested_at": "2026-11-15T10:00:00Z", "hidden_characters": false, "suggestions": [],
+    });
+    fs::create_dir_all(home.path().join("keeper")).unwrap();
+    fs::write(home.path().join("keeper/attention.jsonl"), format!("{asked}\n")).unwrap();
     let mut settings = home.settings();
     settings.allowed_roots = vec![root];
+    settings.agent = Some(Agent { program: "/bin/false".into(), environment: Vec::new() });
     let kept = Kept::start(settings);
     let listed = kept.get("/sessions").good();
     assert_eq!(listed["items"].as_array().unwrap().len(), 1, "{listed}");
     assert_eq!(listed["items"][0]["session_id"], inside.as_str());
     for hidden in [&outside, &beside, stored.id().as_str()] {
-        for route in
-            ["", "/messages", "/messages/u1/raw", "/tree", "/subagents", "/problems", "/bytes?offset=0"]
-        {
-            assert_eq!(kept.get(&format!("/sessions/{hidden}{route}")).status, 404, "{route}");
-        }
-        assert_eq!(kept.get(&format!("/sketches?sessions={hidden}")).good()["items"], json!([]));
-        assert_eq!(kept.patch(&format!("/sessions/{hidden}"), json!({ "name": "mine" })).status, 404);
-        assert_eq!(kept.delete(&format!("/sessions/{hidden}")).status, 404);
+        is_nowhere(&kept, hidden);
     }
+    // Neither does a session begin there, by whichever name, nor does anything there wait for a decision.
+    let begins = |cwd: &str| kept.post("/sessions", json!({ "cwd": cwd, "prompt": "hello" }));
+    for cwd in ["private", "workshop", "work/../private", "work/link", "work/api/../../private"] {
+        let answer = begins(&place(cwd));
+        assert_eq!((answer.status, answer.json()["code"].as_str()), (404, Some("not-found")), "{cwd}");
+        assert_eq!(kept.get(&format!("/directories?path={}", place(cwd))).status, 404, "{cwd}");
+    }
+    assert_eq!(begins("/").status, 404);
+    assert_eq!(kept.get("/attention").good()["items"], json!([]));
+    let decision = json!({ "decision": "allow", "shown_digest": "d" });
+    assert_eq!(kept.post("/attention/asked-outside/decision", decision).status, 404);
+    let epoch = kept.get("/events").good()["after"].as_str().unwrap().split(':').next().unwrap().to_owned();
+    let told = kept.get(&format!("/events?topics=all&after={epoch}:0")).good().to_string();
+    assert!(!told.contains("rm -rf"), "{told}");
     assert_eq!(kept.get("/search?q=message").good()["items"].as_array().unwrap().len(), 2);
     assert_eq!(kept.get("/projects").good()["items"].as_array().unwrap().len(), 1);
     // Nor is it heard of.

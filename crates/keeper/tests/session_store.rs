@@ -50,6 +50,40 @@ fn entries_come_back_byte_for_byte() {
 }
 
 #[test]
+fn a_keeper_that_leaves_secrets_out_does_so_for_the_sdks_and_knows_what_it_has() {
+    let home = Home::new();
+    // Opens nothing, and is put together here so that no scanner takes this file for a leak.
+    let secret = ["gh", "p_", "aB3dE6gH9jK2mN5pQ8sT1vW4xY7zC0fR3uI6"].concat();
+    let redactor = Some(std::sync::Arc::new(rethread_store::Redactor::new()));
+    let options = rethread_store::Options { redactor, ..Default::default() };
+    let backend = rethread_store::FileBackend::new(home.path().join("store"));
+    let mut settings = home.settings();
+    settings.store = rethread_store::Store::new(backend, options);
+    let kept = crate::kit::Kept::start(settings);
+    // A key is what the SDK calls its session: it has to be found by it again.
+    let keys = [key(UUID), key(&secret)];
+    for key in &keys {
+        let batch = json!([
+            { "type": "user", "uuid": "u1", "message": { "content": format!("use {secret}") } },
+            { "type": "custom-title", "customTitle": format!("about {secret}") },
+        ]);
+        assert_eq!(append(&kept, key, "b1", batch.clone()), json!({ "added": 2, "known": 0 }));
+        assert_eq!(append(&kept, key, "b1", batch), json!({ "added": 0, "known": 2 }));
+        let loaded = load(&kept, key).to_string();
+        assert!(
+            !loaded.contains(&secret) && loaded.matches("[redacted github-token]").count() == 2,
+            "{loaded}"
+        );
+    }
+    let logs = home.path().join("store/sessions");
+    for session in fs::read_dir(logs).unwrap().flatten() {
+        let log = fs::read_to_string(session.path().join("messages.jsonl")).unwrap();
+        let entries: String = log.lines().filter(|line| !line.contains("\"note\"")).collect();
+        assert!(!entries.contains(&secret), "{entries}");
+    }
+}
+
+#[test]
 fn a_batch_that_is_sent_again_changes_nothing_and_entries_without_a_uuid_are_never_merged() {
     let home = Home::new();
     let kept = home.keeper();

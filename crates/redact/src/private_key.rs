@@ -1,5 +1,8 @@
 //! What a private key looks like, in a file, in JSON, in JSON within JSON, and in the output of a tool.
 
+/// What it is called, as people see it.
+pub(crate) const KIND: &str = "private-key";
+
 /// `RSA PRIVATE KEY` and the like.
 macro_rules! name {
     () => {
@@ -82,4 +85,25 @@ pub(crate) const PATTERN: &str = concat!(
     // Nearly every key begins with one of these, and then it may be cut off on the line that says what it is.
     concat!("|", line_end!(), number!(), letter!(), r"+|[ \t]+(?:MI|b3B)", letter!(), "*)?"),
     r"))",
+);
+
+/// The rest of a key whose lines are strings of their own, as in a JSON array: one of them, right behind the one before.
+///
+/// `last` is a short line, which counts only behind a long one; `end` is the last of all.
+pub(crate) const NEXT_STRING: &str = concat!(
+    r"^(?-u)(?:",
+    line_end!(),
+    r")?\x22\s*,\s*\x22(?<secret>",
+    number!(),
+    "(?:(?<end>-----END ",
+    name!(),
+    "-----)|(?<header>",
+    header!(),
+    ")|(?<long>",
+    long_line!(),
+    ")|(?<last>",
+    letter!(),
+    "*)))(?:",
+    line_end!(),
+    r")?\x22",
 );

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use regex::{Regex, RegexSet};
 
+use crate::private_key;
 use crate::rule::{RULES, Rule};
 
 /// How many bits a letter of a random value has at least, on average over its own letters. Words of sixteen letters have
@@ -27,6 +28,8 @@ pub struct Redactor {
     /// Tells which rules are worth a search: for most texts, none.
     any: RegexSet,
     rules: Vec<(Rule, Regex)>,
+    /// One more line of a private key whose lines are strings of their own.
+    next_string: Regex,
 }
 
 impl Default for Redactor {
@@ -41,7 +44,8 @@ impl Redactor {
     pub fn new() -> Self {
         let any = RegexSet::new(RULES.iter().map(Rule::pattern)).expect("patterns are sound");
         let compiled = |rule: &Rule| (*rule, Regex::new(&rule.pattern()).expect("patterns are sound"));
-        Self { any, rules: RULES.iter().map(compiled).collect() }
+        let next_string = Regex::new(private_key::NEXT_STRING).expect("patterns are sound");
+        Self { any, rules: RULES.iter().map(compiled).collect(), next_string }
     }
 
     /// Returns every secret in a text, in order. No two overlap.
@@ -55,11 +59,38 @@ impl Redactor {
                 let before = found.range(..place.end).next_back();
                 let is_new = before.is_none_or(|(_, known)| known.place.end <= place.start);
                 if is_new && (!rule.is_random || is_random(secret.as_str())) {
-                    found.insert(place.start, Finding { kind: rule.kind, place });
+                    let is_open = rule.kind == private_key::KIND && !secret.as_str().contains("-----END ");
+                    let rest = if is_open { self.next_strings(text, place.end) } else { Vec::new() };
+                    for place in std::iter::once(place).chain(rest) {
+                        found.insert(place.start, Finding { kind: rule.kind, place });
+                    }
                 }
             }
         }
         found.into_values().collect()
+    }
+
+    /// Returns the rest of a private key whose lines are strings of their own.
+    fn next_strings(&self, text: &str, mut from: usize) -> Vec<Range<usize>> {
+        let (mut strings, mut is_in_key) = (Vec::new(), false);
+        while let Some(next) = self.next_string.captures(&text[from..]) {
+            let Some(line) = next.name("secret").map(|line| line.start() + from..line.end() + from) else {
+                break;
+            };
+            let is = |group: &str| next.name(group).is_some();
+            let is_empty = next.name("last").is_some_and(|last| last.is_empty());
+            // A short string is the last line of a key, or another text's.
+            if is("last") && !is_empty && !is_in_key {
+                break;
+            }
+            is_in_key = is("long");
+            from = line.end;
+            strings.extend((!is_empty).then_some(line));
+            if is("end") {
+                break;
+            }
+        }
+        strings
     }
 
     /// Returns a text with `[redacted KIND]` in place of every secret.
@@ -240,6 +271,33 @@ mod tests {
                 assert!(!shows_the_key(&REDACTOR.redact(&text)), "{shape}");
             }
         }
+    }
+
+    /// Once, only the string that says what it is was taken out.
+    #[test]
+    fn nothing_is_left_of_a_private_key_whose_lines_are_strings_of_their_own() {
+        let dek = ["Proc-Type: 4,ENCRYPTED", "DEK-Info: AES-128-CBC,0A1B2C3D4E5F60718293A4B5C6D7E8F9", ""];
+        for headers in [&[][..], &dek] {
+            let lines = key_lines("RSA PRIVATE KEY", headers);
+            let ended = lines.iter().map(|line| format!("{line}\n")).collect();
+            let numbered =
+                lines.iter().enumerate().map(|(at, line)| format!("{:>6}\t{line}", at + 1)).collect();
+            for lines in [lines.clone(), ended, numbered, lines[..lines.len() - 2].to_vec()] {
+                let line =
+                    serde_json::json!({ "before": ["x"], "lines": lines, "then": "it", "and": ["so", "on"] });
+                for text in [line.to_string(), serde_json::to_string_pretty(&line).unwrap()] {
+                    let text = REDACTOR.redact(&text).into_owned();
+                    assert!(!shows_the_key(&text) && !text.contains("0A1B2C3D"), "{text}");
+                    let clean: serde_json::Value = serde_json::from_str(&text).unwrap();
+                    for left in ["before", "then", "and"] {
+                        assert_eq!(clean[left], line[left], "{text}");
+                    }
+                    assert_eq!(REDACTOR.redact(&text), text, "again it changes nothing");
+                }
+            }
+        }
+        let words = r#"["-----BEGIN PRIVATE KEY-----","then","the key"]"#;
+        assert_eq!(REDACTOR.redact(words), r#"["[redacted private-key]","then","the key"]"#);
     }
 
     #[test]

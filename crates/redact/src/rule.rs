@@ -48,7 +48,7 @@ macro_rules! assigned {
 ///
 /// No pattern matches a quote that is not escaped, and a backslash only as part of a whole escape.
 pub(crate) const RULES: &[Rule] = &[
-    rule("private-key", private_key::PATTERN),
+    rule(private_key::KIND, private_key::PATTERN),
     rule("anthropic-key", r"sk-ant-[A-Za-z0-9_-]{16,}"),
     rule("openrouter-key", r"sk-or-v1-[A-Za-z0-9]{32,}"),
     loose("openai-key", r"sk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{24,}"),

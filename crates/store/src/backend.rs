@@ -154,6 +154,13 @@ pub trait Backend: fmt::Debug + Send + Sync {
         Ok(listed.into_iter().find(|listed| listed.name == session.as_str()))
     }
 
+    /// Returns whether a session is there whose records nobody can read any more, because what they were sealed with was
+    /// destroyed. Forks that have it go on reading what they inherit. For backends that seal.
+    async fn is_erased(&self, session: &SessionId) -> Result<bool> {
+        let _ = session;
+        Ok(false)
+    }
+
     /// Returns the file that holds a log, where there is one.
     fn path(&self, log: &LogKey) -> Option<PathBuf> {
         let _ = log;

@@ -34,6 +34,10 @@ pub enum Error {
     #[error("session {0} was purged")]
     Gone(SessionId),
 
+    /// The session's key was erased, so that nobody can read it any more; `purge` and `gc` clear away what is left.
+    #[error("session {0} was erased")]
+    Erased(SessionId),
+
     /// The session holds no such entry.
     #[error("session {session} has no entry {entry}")]
     EntryNotFound {

@@ -42,7 +42,8 @@ impl Default for Cleaning {
 /// What was, or would be, cleared away.
 #[derive(Clone, Debug, Default)]
 pub struct Cleaned {
-    /// Sessions purged, or whose interrupted purge was finished.
+    /// Sessions purged, or whose interrupted purge was finished, or of which nothing could be read any more because they
+    /// were erased.
     pub purged: Vec<SessionId>,
     /// Sessions that could not be read or purged, and why. As long as there are any, no content is removed.
     pub failed: Vec<(SessionId, Error)>,
@@ -55,7 +56,7 @@ pub struct Cleaned {
 }
 
 impl Store {
-    /// Clears away interrupted purges, sessions that never began, unreferenced content, leftovers, and, if asked to,
+    /// Clears away interrupted purges, erased sessions, sessions that never began, unreferenced content, leftovers, and, if asked to,
     /// what has been in the trash for long. Runs beside writers.
     pub async fn gc(&self, cleaning: &Cleaning) -> Result<Cleaned> {
         self.gc_telling(cleaning, &|_, _| {}).await
@@ -75,6 +76,11 @@ impl Store {
         let mut live = Vec::new();
         for listed in backend.list(Space::Sessions, None, usize::MAX).await? {
             let Ok(session) = listed.name.parse::<SessionId>() else { continue };
+            if backend.is_erased(&session).await? {
+                // What it referred to is as unknown as what it said.
+                cleaned.purged.push(session);
+                continue;
+            }
             let fold = match Fold::load(backend, &session).await {
                 Ok(fold) => fold,
                 Err(error) => {

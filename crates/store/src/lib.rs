@@ -50,6 +50,7 @@ mod note;
 mod off;
 mod project_memory;
 mod recorder;
+mod redaction;
 mod references;
 mod repair;
 mod replica;

@@ -179,6 +179,7 @@ impl Store {
 
     async fn read_listed(&self, session: &SessionId, listed: &Listed) -> Result<Option<Metadata>> {
         let backend = &*self.inner.backend;
+        self.check_erased(session).await?;
         let fold = match Fold::cached(backend, session).await? {
             Some(fold) if !listed.change.is_empty() && fold.change == listed.change => fold,
             cached => self.read_grown(session, cached).await?,

@@ -4,10 +4,13 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::{Expect, Key, Put, Version};
+use crate::backend::{Document, Expect, Key, Put, Space, Version};
 use crate::error::{Error, Result};
 use crate::id::BlobId;
 use crate::store::{Store, canonical, project_of};
+
+/// Where memories are, among the documents of the store.
+const FOLDER: &str = "memory/";
 
 /// A project's memory, and the version to expect when replacing it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,9 +34,8 @@ impl Store {
         let Some(document) = self.inner.backend.get(&key).await? else {
             return Ok(None);
         };
-        let stored: Stored = serde_json::from_slice(&document.bytes)
-            .map_err(|error| Error::Damaged { what: key.to_string(), reason: error.to_string() })?;
-        Ok(Some(ProjectMemory { text: stored.text, version: document.version }))
+        let text = read(&key, &document)?.text;
+        Ok(Some(ProjectMemory { text, version: document.version }))
     }
 
     /// Replaces the memory of the project that a directory belongs to, if it is as expected.
@@ -54,7 +56,40 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Gives another store the memories of projects that it has none of. Where both have one, each keeps its own: nothing
+    /// says which is newer. Returns how many were copied, and the projects whose memories differ.
+    pub async fn replicate_memories(&self, to: &Store) -> Result<(u64, Vec<String>)> {
+        self.check_format().await?;
+        let (mut copied, mut different) = (0, Vec::new());
+        for listed in self.inner.backend.list(Space::Documents, None, usize::MAX).await? {
+            if !listed.name.starts_with(FOLDER) {
+                continue;
+            }
+            let key: Key = listed.name.parse()?;
+            let Some(document) = self.inner.backend.get(&key).await? else { continue };
+            let Stored { project, text } = read(&key, &document)?;
+            let text =
+                to.redactor().map_or_else(|| text.clone(), |redactor| redactor.redact(&text).into_owned());
+            let bytes = serde_json::to_vec(&Stored { project: project.clone(), text: text.clone() })
+                .map_err(|error| Error::BadEntry(error.to_string()))?;
+            to.claim_format().await?;
+            match to.inner.backend.put(&key, &bytes, Expect::Absent).await? {
+                Put::Done(_) => copied += 1,
+                Put::Conflict(Some(theirs)) if read(&key, &theirs)?.text != text => different.push(project),
+                Put::Conflict(_) => {}
+            }
+        }
+        Ok((copied, different))
+    }
+}
+
+fn read(key: &Key, document: &Document) -> Result<Stored> {
+    serde_json::from_slice(&document.bytes)
+        .map_err(|error| Error::Damaged { what: key.to_string(), reason: error.to_string() })
+}
+
 fn key_of(directory: &Path) -> Result<(Key, String)> {
     let project = project_of(&canonical(directory)).display().to_string();
-    Ok((Key::store(&format!("memory/{}", BlobId::of(project.as_bytes())))?, project))
+    Ok((Key::store(&format!("{FOLDER}{}", BlobId::of(project.as_bytes())))?, project))
 }

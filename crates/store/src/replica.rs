@@ -4,6 +4,7 @@
 //! ended. Whatever was added to the copy by others since is never touched: then the two went apart, which is an error.
 
 use std::io::{Seek as _, SeekFrom, Write as _};
+use std::ops::Range;
 
 use tempfile::SpooledTempFile;
 
@@ -50,6 +51,7 @@ impl Store {
     ) -> Result<Replicated> {
         self.check_format().await?;
         to.claim_format().await?;
+        self.check_erased(id).await?;
         let mut lineage = vec![id.clone()];
         let mut done = Replicated::default();
         while let Some(session) = lineage.last().cloned() {
@@ -135,34 +137,52 @@ impl Copy<'_> {
     }
 
     /// Returns up to where the two are the same.
+    ///
+    /// Before anything is added, every record that both have is compared: a line says nothing of the one before it, so two
+    /// logs that went apart and then took in the same entry end alike. Where nothing is to be added, the first and the last
+    /// are enough to tell whether they are one session.
     async fn common(&self, log: &LogKey) -> Result<Position> {
-        let theirs = self.to.inner.backend.read(log, From::Last, 1).await?;
-        let ours = self.from.inner.backend.read(log, From::Last, 1).await?;
-        let next = theirs.next.min(ours.next);
-        // Positions, ids and checksums stand in each line, so two that agree on the first and the last agree.
-        for position in [0, next.saturating_sub(1)] {
-            let read = |store: &Store| {
-                let backend = store.inner.backend.clone();
-                async move { backend.read(log, From::Position(position), 1).await }
-            };
-            let (ours, theirs) = (read(self.from).await?, read(self.to).await?);
-            let same = match (ours.lines.first(), theirs.lines.first()) {
-                (Some(ours), Some(theirs)) => self.redacted(ours) == *theirs,
-                _ => next == 0,
-            };
-            if next > 0 && !same {
-                return Err(Error::Diverged { session: self.session.clone(), position });
-            }
+        let theirs = self.to.inner.backend.read(log, From::Last, 1).await?.next;
+        let ours = self.from.inner.backend.read(log, From::Last, 1).await?.next;
+        let next = theirs.min(ours);
+        if next > 0 && ours > theirs {
+            return self.compare(log, 0..next, BATCH).await.map(|()| next);
+        }
+        for position in [0, next.saturating_sub(1)].into_iter().filter(|_| next > 0) {
+            self.compare(log, position..position + 1, 1).await?;
         }
         Ok(next)
+    }
+
+    /// Makes sure that both have the same records in a range.
+    async fn compare(&self, log: &LogKey, range: Range<Position>, at_once: usize) -> Result<()> {
+        let mut at = range.start;
+        while at < range.end {
+            let ours = self.from.inner.backend.read(log, From::Position(at), at_once).await?.lines;
+            let theirs = self.to.inner.backend.read(log, From::Position(at), at_once).await?.lines;
+            let both = ours.iter().zip(&theirs).take_while(|(ours, _)| ours.stamp().position < range.end);
+            let mut compared = 0;
+            for (ours, theirs) in both {
+                if ours.stamp().position != at || self.redacted(ours) != *theirs {
+                    return Err(self.diverged(at));
+                }
+                (at, compared) = (at + 1, compared + 1);
+            }
+            if compared == 0 {
+                return Err(self.diverged(at));
+            }
+        }
+        Ok(())
+    }
+
+    fn diverged(&self, position: Position) -> Error {
+        Error::Diverged { session: self.session.clone(), position }
     }
 
     async fn add(&self, log: &LogKey, at: Position, lines: &[Line]) -> Result<Position> {
         match self.to.inner.backend.append(log, at, lines, Durability::Synced).await? {
             Append::Done { .. } => Ok(at + lines.len() as Position),
-            Append::Moved { next } => {
-                Err(Error::Diverged { session: self.session.clone(), position: next.min(at) })
-            }
+            Append::Moved { next } => Err(self.diverged(next.min(at))),
             Append::Part { .. } => {
                 let path = self.to.inner.backend.path(log).unwrap_or_else(|| log.to_string().into());
                 Err(Error::NoSpace { action: "append to", path })
@@ -182,11 +202,14 @@ impl Copy<'_> {
     }
 
     fn redacted(&self, line: &Line) -> Line {
-        if line.stamp().kind == Kind::Note || self.to.keeps_secrets() {
+        if self.to.keeps_secrets() {
             return line.clone();
         }
         let entry = line.entry();
-        let clean = self.to.redacted(entry.clone());
+        let clean = match line.stamp().kind {
+            Kind::Note => self.to.redacted_note(entry.clone()),
+            _ => self.to.redacted(entry.clone()),
+        };
         if clean == entry { line.clone() } else { Line::new(&clean, line.stamp().clone()) }
     }
 }

@@ -13,7 +13,7 @@ use crate::metadata::Metadata;
 use crate::stamp::{Flaw, Kind};
 use crate::store::Store;
 use crate::ticket::{Ack, Ticket};
-use crate::writer::{Change, Draft, Lane, Patience, Request};
+use crate::writer::{Draft, Lane, Patience, Request};
 
 const READ_AHEAD: usize = 4 << 20;
 /// How much of a log is read at once when all of it is wanted.
@@ -106,7 +106,8 @@ impl Session {
         entry: Entry,
         change: impl FnMut(&mut Metadata) + Send + 'static,
     ) -> Result<Ticket> {
-        self.submit(LogName::Messages, vec![self.draft(entry)?, Draft::Change(Box::new(change))]).await
+        self.submit(LogName::Messages, vec![self.draft(entry)?, self.store.redacted_change(Box::new(change))])
+            .await
     }
 
     /// Adds an entry to the transcript: the agent's full message stream, apart from the conversation.
@@ -117,8 +118,7 @@ impl Session {
     /// Changes metadata and waits until that is durable. Concurrent changes are never lost: each is made from the
     /// state that the one before left, here or in another process.
     pub async fn update(&self, change: impl FnMut(&mut Metadata) + Send + 'static) -> Result<Metadata> {
-        let change: Change = Box::new(change);
-        self.note(Draft::Change(change)).await?;
+        self.note(self.store.redacted_change(Box::new(change))).await?;
         self.metadata().await
     }
 
@@ -159,7 +159,7 @@ impl Session {
                 None => Some(Arc::new(Lane::at(leaf))),
             };
         }
-        drafts.push(Draft::Change(Box::new(change)));
+        drafts.push(self.store.redacted_change(Box::new(change)));
         let request = Request { drafts, lane, nonce: self.nonce.clone(), ..Request::default() };
         self.store.request(&self.log(LogName::Messages), request).await
     }

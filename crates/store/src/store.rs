@@ -1,6 +1,5 @@
 //! All sessions of one place.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +9,6 @@ use rethread_redact::Redactor;
 
 use crate::backend::{Backend, Durability, Expect, From, Key, LogKey, LogName, Put, Target};
 use crate::chain;
-use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
 use crate::health::{Event, Health};
@@ -34,7 +32,8 @@ pub struct Options {
     pub limits: Limits,
     /// How long [`Store::close`] waits for what is still being written.
     pub close_within: Duration,
-    /// Takes secrets out of entries before they are written; `None`: entries are kept byte for byte.
+    /// Takes secrets out of entries, and of what sessions are called, before they are written; `None`: entries are kept
+    /// byte for byte.
     ///
     /// What was stored before stays as it is, and so does the content of files in checkpoints: a rewind that brought
     /// back anything else would be none.
@@ -165,13 +164,8 @@ impl Store {
         self.inner.options.redactor.is_none()
     }
 
-    /// Returns an entry as it is to be stored.
-    pub(crate) fn redacted(&self, entry: Entry) -> Entry {
-        let Some(redactor) = &self.inner.options.redactor else { return entry };
-        match redactor.redact(entry.as_str()) {
-            Cow::Borrowed(_) => entry,
-            Cow::Owned(clean) => entry.with_bytes(clean.into()),
-        }
+    pub(crate) fn redactor(&self) -> Option<&Arc<Redactor>> {
+        self.inner.options.redactor.as_ref()
     }
 
     /// Returns the backend, for what is not about sessions.
@@ -185,12 +179,17 @@ impl Store {
         self.create_with(new.metadata(), None).await
     }
 
-    pub(crate) async fn create_with(&self, metadata: Metadata, origin: Option<Origin>) -> Result<Session> {
+    pub(crate) async fn create_with(
+        &self,
+        mut metadata: Metadata,
+        origin: Option<Origin>,
+    ) -> Result<Session> {
         self.claim_format().await?;
+        self.redact_names(&mut metadata);
         let id = metadata.session_id.clone();
         if self.inner.backend.capabilities().keeps {
             match self.check_unreadable(&id).await {
-                Err(Error::Damaged { .. }) => return Err(Error::SessionExists(id)),
+                Err(Error::Damaged { .. } | Error::Erased(_)) => return Err(Error::SessionExists(id)),
                 checked => checked?,
             }
         }
@@ -262,7 +261,16 @@ impl Store {
     /// Reads a session's state, with what this store has accepted for it.
     pub(crate) async fn fold(&self, id: &SessionId) -> Result<Fold> {
         self.catch_up(id).await;
+        self.check_erased(id).await?;
         Fold::load(&*self.inner.backend, id).await
+    }
+
+    /// Whoever asks for an erased session does not get it, though a fork may still read through it.
+    pub(crate) async fn check_erased(&self, id: &SessionId) -> Result<()> {
+        match self.inner.backend.is_erased(id).await? {
+            true => Err(Error::Erased(id.clone())),
+            false => Ok(()),
+        }
     }
 
     pub(crate) async fn find(

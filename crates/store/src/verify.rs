@@ -86,6 +86,7 @@ impl Store {
     pub(crate) async fn verify_with_contents(&self, id: &SessionId) -> Result<(Report, Contents)> {
         // Only what could not be written is missing then, and `health` tells of that.
         let _ = self.inner.writer.settle(&LogKey::new(id.clone(), LogName::Messages)).await;
+        self.check_erased(id).await?;
         let mut check = Check::new(id);
         for name in LogName::ALL {
             self.verify_log(&LogKey::new(id.clone(), name), &mut check).await?;

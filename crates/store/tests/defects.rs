@@ -172,8 +172,13 @@ fn every_test_that_the_proof_names_is_one() {
         "backends/s3/tests",
         "backends/sqlite/tests",
     ];
-    let folders =
-        tested.iter().chain(&["keeper/src", "claude/src", "transcripts/src", "backends/encrypted/src"]);
+    let folders = tested.iter().chain(&[
+        "keeper/src",
+        "claude/src",
+        "redact/src",
+        "transcripts/src",
+        "backends/encrypted/src",
+    ]);
     let sources: Vec<_> = folders.map(|folder| crate::kit::tree(&crates.join(folder))).collect();
     let mut tests = std::collections::HashSet::new();
     for (path, bytes) in

@@ -21,6 +21,7 @@ mod older_faults;
 mod promises;
 mod recorder;
 mod redaction;
+mod replica;
 mod setbacks;
 mod torn;
 mod waiting;

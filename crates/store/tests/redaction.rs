@@ -52,6 +52,51 @@ fn every_way_to_append_takes_secrets_out() {
     assert_eq!(prompt, "with [redacted anthropic-key] here");
 }
 
+/// Once, names and tags went in as they were, and so did what copies and bundles brought of them.
+#[test]
+fn what_a_session_is_called_holds_no_secret_however_it_came_to_be_called_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let theirs = Store::new(FileBackend::new(folder.path().join("theirs")), Options::default());
+    let ours = Store::new(FileBackend::new(folder.path().join("ours")), careful());
+    let call = |store: &Store, id: &str| {
+        let mut new = NewSession::at("/work").id(id.parse().unwrap()).name(format!("\"{}\"", key()));
+        new.tags = vec![key()];
+        new.extra.insert("whose".into(), key().into());
+        let session = run(store.create(new)).unwrap();
+        let rename = |metadata: &mut rethread_store::Metadata| metadata.name = Some(format!("a\n{}", key()));
+        run(session.update(rename)).unwrap();
+        run(async { session.append_and_save(entry(1), |it| it.tags.push(key() + "x")).await?.await })
+            .unwrap();
+        let fork = rethread_store::Fork::default().name(key()).id(format!("{id}-fork").parse().unwrap());
+        run(session.fork(fork)).unwrap();
+    };
+    call(&ours, "own");
+    call(&theirs, "copied");
+    call(&theirs, "bundled");
+    for id in ["copied", "copied-fork"] {
+        run(theirs.replicate(&id.parse().unwrap(), &ours, &mut |_| {})).unwrap();
+        let again = run(theirs.replicate(&id.parse().unwrap(), &ours, &mut |_| {})).unwrap();
+        assert_eq!(again.records, 0, "{id}");
+    }
+    let bundle = folder.path().join("bundle");
+    run(theirs.export(&"bundled".parse().unwrap(), &mut std::fs::File::create(&bundle).unwrap())).unwrap();
+    run(ours.import_bundle(&bundle, None)).unwrap();
+    for id in ["own", "own-fork", "copied", "copied-fork", "bundled"] {
+        let session = run(ours.open(&id.parse().unwrap())).unwrap();
+        let mut metadata = run(session.metadata()).unwrap();
+        let whose = metadata.extra.remove("whose");
+        assert_eq!(whose.is_some(), !id.ends_with("fork"), "{id}: what programs keep there stays as it is");
+        let metadata = serde_json::to_string(&metadata).unwrap();
+        assert!(
+            !metadata.contains(&key()) && metadata.contains("[redacted anthropic-key]"),
+            "{id}: {metadata}"
+        );
+        let log = text_of(&session, LogName::Messages);
+        assert_eq!(log.matches(&key()).count(), usize::from(whose.is_some()), "{id}: {log}");
+        assert!(run(ours.verify(session.id())).unwrap().is_ok(), "{id}");
+    }
+}
+
 #[test]
 fn saving_the_same_messages_again_is_no_new_branch() {
     let store = Store::new(MemoryBackend::default(), careful());

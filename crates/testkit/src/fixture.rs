@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use std::thread;
 
 use serde_json::Value;
 
 use crate::home::Home;
 use crate::program::Program;
 use crate::scenario::{SCENARIOS, Scenario};
+use crate::two_at_a_time::two_at_a_time;
 
 /// The prompt that a session is resumed with, to see what comes before it.
 pub const PROBE: &str = "What was said so far?";
@@ -57,11 +57,14 @@ impl Fixture {
         Some(Self { name: scenario.name, session, config, sent, home })
     }
 
-    /// Has the CLI resume other bytes under a session id of their own, and returns the messages it sends.
-    pub fn resume_instead(&self, bytes: &[u8]) -> Vec<Value> {
-        let id = self.adopt(bytes);
-        let place = working_directory(&self.home, &self.session);
-        self.home.claude().bypassing().inside(&place).messages_on_resume(&id, PROBE)
+    /// Has the CLI resume another session of this home, where this one worked, and returns the messages it sends.
+    pub fn resume(&self, session: &str) -> Vec<Value> {
+        self.home.claude().bypassing().inside(&self.directory()).messages_on_resume(session, PROBE)
+    }
+
+    /// Returns the folder that the session says it was begun in.
+    pub fn directory(&self) -> PathBuf {
+        working_directory(&self.home, &self.session)
     }
 
     /// Puts other bytes beside the session's transcript, and returns the id of the session they are.
@@ -87,16 +90,7 @@ fn play_all() -> Vec<Fixture> {
     };
     let known: Vec<&Scenario> =
         SCENARIOS.iter().filter(|scenario| program.is_at_least(scenario.since)).collect();
-    let (even, odd): (Vec<_>, Vec<_>) = known.into_iter().enumerate().partition(|(at, _)| at % 2 == 0);
-    let play = |some: Vec<(usize, &Scenario)>| -> Vec<Fixture> {
-        some.into_iter().filter_map(|(_, scenario)| Fixture::play(scenario)).collect()
-    };
-    thread::scope(|scope| {
-        let other = scope.spawn(|| play(odd));
-        let mut all = play(even);
-        all.extend(other.join().expect("a scenario that fails fails every test"));
-        all
-    })
+    two_at_a_time(&known, |scenario| Fixture::play(scenario)).into_iter().flatten().collect()
 }
 
 /// Returns the folder that a session says it was begun in.

@@ -15,6 +15,7 @@ mod fixture;
 mod home;
 mod http;
 mod long_names;
+mod memory_folder;
 mod postgres;
 mod program;
 mod s3;
@@ -22,6 +23,7 @@ mod s3_proxy;
 mod scenario;
 mod script;
 mod stream;
+mod two_at_a_time;
 
 pub use agent::{Behaviour, ScriptedAgent};
 pub use api::{Request, ScriptedApi};
@@ -29,12 +31,14 @@ pub use claude::{Claude, Ran};
 pub use conversation::Conversation;
 pub use fixture::{Fixture, PROBE};
 pub use home::Home;
+pub use memory_folder::memory_folder;
 pub use postgres::Postgres;
 pub use program::{PINNED, Program, PythonSdk, Sdk, package};
 pub use s3::{Access, S3};
 pub use s3_proxy::{Mishap, S3Proxy};
 pub use scenario::{SCENARIOS, Scenario};
 pub use script::{HALF_A_CHARACTER, Prompt, Reply};
+pub use two_at_a_time::two_at_a_time;
 
 /// Says in one line that a test cannot be made here; in CI that is a failure.
 pub fn cannot(what: &str) {

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::memory_folder::memory_folder;
+
 /// How long a server may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -25,6 +27,9 @@ kill -QUIT "$(head -n 1 "$folder/data/postmaster.pid")" 2>/dev/null
 wait
 rm -rf "$folder"
 "#;
+
+/// What the folders of servers begin with.
+const FOLDER: &str = "rethread-postgres-";
 
 /// A PostgreSQL server.
 #[derive(Debug)]
@@ -45,8 +50,17 @@ impl Postgres {
 
     /// Starts a server with settings such as `ssl=on`, and files beside its data; `None` where PostgreSQL is not installed.
     pub fn start(settings: &[&str], files: &[(&str, &str)]) -> Option<Self> {
+        Self::start_in(TempDir::with_prefix(FOLDER).unwrap(), settings, files)
+    }
+
+    /// Starts a server whose data is in memory, where a sync costs nothing.
+    pub fn in_memory() -> Option<Self> {
+        Self::start_in(memory_folder(FOLDER), &[], &[])
+    }
+
+    fn start_in(folder: TempDir, settings: &[&str], files: &[(&str, &str)]) -> Option<Self> {
         let programs = programs()?;
-        let folder = TempDir::with_prefix("rethread-postgres-").unwrap().keep();
+        let folder = folder.keep();
         let data = folder.join("data");
         // It refuses to run as root.
         let owner = rustix::process::geteuid().is_root().then(unprivileged);
@@ -122,6 +136,11 @@ impl Postgres {
 
     /// Runs statements in a database as its owner, and returns what they print.
     pub fn sql(&self, database: &str, sql: &str) -> String {
+        self.try_sql(database, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// Does the same, and returns why it could not if the server went away meanwhile.
+    pub fn try_sql(&self, database: &str, sql: &str) -> Result<String, String> {
         let mut psql = Command::new(self.programs.join("psql"));
         psql.args([
             "-X",
@@ -138,8 +157,10 @@ impl Postgres {
             sql,
         ]);
         let output = psql.arg("-h").arg(&self.folder).args(["-p", &self.port.to_string()]).output().unwrap();
-        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+        match output.status.success() {
+            true => Ok(String::from_utf8(output.stdout).unwrap().trim_end().to_owned()),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
     }
 
     /// Kills every process of the server at once, as a power cut would.

@@ -9,8 +9,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-
+use crate::memory_folder::memory_folder;
 use crate::program::package;
 use crate::s3_proxy::{S3Proxy, Turns};
 
@@ -59,7 +58,7 @@ impl S3 {
     /// Starts a server; `None` where it cannot be installed.
     pub fn start(access: Access) -> Option<Self> {
         let program = package("s3")?.join("bin/s3s-fs");
-        let folder = TempDir::with_prefix("rethread-s3-").unwrap().keep();
+        let folder = memory_folder("rethread-s3-").keep();
         fs::create_dir(folder.join("data")).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut guard = Command::new("sh");

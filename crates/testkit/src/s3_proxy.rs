@@ -210,8 +210,10 @@ impl Shared {
             let Some(stream) = server.as_ref() else { continue };
             stream.set_nodelay(true)?;
             let whose = if request.first.starts_with("HEAD") { Whose::AnswerToHead } else { Whose::Answer };
-            let answer =
-                request.write(stream).and_then(|()| Message::read(&mut BufReader::new(stream), whose));
+            let answer = request
+                .write(stream)
+                .and_then(|()| acknowledge_at_once(stream))
+                .and_then(|()| Message::read(&mut BufReader::new(stream), whose));
             match answer {
                 Ok(Some(answer)) => return Ok(answer),
                 _ => *server = None,
@@ -229,6 +231,14 @@ impl Shared {
         request.headers.retain(|(name, _)| !ignored.contains(&name.as_str()));
         request
     }
+}
+
+/// Has the system acknowledge what comes next at once: the server sends the body of an answer only when its head was, and
+/// otherwise that takes 40 ms. It holds until something is sent.
+fn acknowledge_at_once(stream: &TcpStream) -> Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::net::sockopt::set_tcp_quickack(stream, true)?;
+    Ok(())
 }
 
 /// A request or an answer.

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::facts::Opening;
-use crate::skim::Skim;
+use crate::skim::{SHORT, Skim};
 use crate::walk::State;
 
 /// Changes with everything that is kept, and with what it means.
-const FORMAT: &[u8] = b"rethread transcripts 5\n";
+const FORMAT: &[u8] = b"rethread transcripts 6\n";
 
 /// Everything that was learnt, by the sessions' files.
 #[derive(Debug, Default)]
@@ -65,7 +65,8 @@ impl<'a> Kept<'a> {
 
     /// Returns how a file begins that may have grown since.
     pub(crate) fn beginning(&self, state: State) -> Option<Opening> {
-        let may_begin = self.inode == state.inode && self.size <= state.size;
+        // What a short one begins with is not over.
+        let may_begin = self.inode == state.inode && (SHORT + 1..=state.size).contains(&self.size);
         may_begin.then(|| self.decoded().opening.with(|text| (*text).to_owned()))
     }
 

@@ -149,7 +149,7 @@ impl ChainIndex {
         }
         let nodes = nodes.chunks_exact(NODE as usize).map(read_node).collect::<Option<Vec<Node>>>()?;
         let Rest { compactions, leaf, faults, entries, settled } = rest;
-        Some(Scan { nodes, compactions, leaf, faults, entries, settled })
+        Some(Scan { nodes, compactions, leaf, faults, entries, settled, keeps_files: false })
     }
 
     /// Keeps what a scan found, and the conversation that it led to.

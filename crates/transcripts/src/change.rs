@@ -26,21 +26,17 @@ pub enum Shelf {
 
 impl ClaudeFolder {
     /// Gives a session a name, as Claude Code's own `/rename` does: entries for the session and for who works on it,
-    /// and a file beside the transcript. It is one line of at most 200 characters; what is more is cut off.
-    pub fn rename(&self, session: &str, name: &str) -> Result<()> {
-        let name = titled(name);
-        if name.is_empty() {
-            let rule = "it must not be blank";
-            return Err(Error::BadName { what: "name", text: name, rule });
-        }
+    /// and a file beside the transcript. It is one line of at most 200 characters; what is more is cut off. Returns the
+    /// name that it has now.
+    pub fn rename(&self, session: &str, name: &str) -> Result<String> {
+        let name = title(name)?;
         let path = self.find(session)?;
         let (folder, file) = self.place(&path)?;
         // Both or neither: opened first, written to last.
         let opened = folder.append(file)?;
-        write_beside(&folder, session, "custom-title.json", &json!({ "customTitle": name }))?;
-        let title = json!({ "type": "custom-title", "customTitle": name, "sessionId": session });
-        let agent = json!({ "type": "agent-name", "agentName": name, "sessionId": session });
-        append(opened, &path, format!("{title}\n{agent}").as_bytes())
+        name_beside(&folder, session, &name)?;
+        append(opened, &path, naming(session, &name).join("\n").as_bytes())?;
+        Ok(name)
     }
 
     /// Gives a session a tag, or takes it off.
@@ -68,8 +64,31 @@ pub(crate) fn append(mut file: File, path: &Path, lines: &[u8]) -> Result<()> {
     file.write_all(&[begins, lines, b"\n"].concat()).map_err(fail)
 }
 
+/// Returns a name as Claude Code would write it, if anything is left of it.
+pub(crate) fn title(name: &str) -> Result<String> {
+    let name = titled(name);
+    if name.is_empty() {
+        let rule = "it must not be blank";
+        return Err(Error::BadName { what: "name", text: name, rule });
+    }
+    Ok(name)
+}
+
+/// Returns the entries that give a session a name.
+pub(crate) fn naming(session: &str, name: &str) -> [String; 2] {
+    [
+        json!({ "type": "custom-title", "customTitle": name, "sessionId": session }).to_string(),
+        json!({ "type": "agent-name", "agentName": name, "sessionId": session }).to_string(),
+    ]
+}
+
+/// Writes a name beside a transcript.
+pub(crate) fn name_beside(folder: &Folder, session: &str, name: &str) -> Result<()> {
+    write_beside(folder, session, "custom-title.json", &json!({ "customTitle": name }))
+}
+
 /// Returns a name as Claude Code would write it: what nobody sees is a space, and nothing goes on for ever.
-fn titled(name: &str) -> String {
+pub(crate) fn titled(name: &str) -> String {
     let mut title = String::with_capacity(name.len());
     let mut was_seen = true;
     for letter in name.trim().chars() {

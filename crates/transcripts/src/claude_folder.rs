@@ -13,7 +13,7 @@ use crate::count::Count;
 use crate::error::{Error, Result};
 use crate::folder::Folder;
 use crate::listing::{Listing, assemble};
-use crate::live::{Live, live};
+use crate::live::{Live, Stale, live, stale};
 use crate::look::{Look, Looked, RACY};
 use crate::session::Session;
 use crate::skim::Buffer;
@@ -216,6 +216,11 @@ impl ClaudeFolder {
     /// Returns the processes of Claude Code that are at work.
     pub fn live(&self) -> Vec<Live> {
         live(&self.root)
+    }
+
+    /// Returns processes that the register speaks of and that have ended.
+    pub fn stale(&self) -> Vec<Stale> {
+        stale(&self.root)
     }
 
     /// Returns the process that is at work on a session.

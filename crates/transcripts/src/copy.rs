@@ -9,7 +9,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::chain::Chain;
-use crate::change::append;
+use crate::change::{append, name_beside, naming, title};
 use crate::claude_folder::ClaudeFolder;
 use crate::envelope::Envelope;
 use crate::error::{Error, Result};
@@ -31,7 +31,7 @@ pub struct NativeFork {
     pub at: Option<String>,
     /// The new session's id, a UUID; a new one if none is given.
     pub id: Option<String>,
-    /// The new session's name.
+    /// The new session's name, written as [`ClaudeFolder::rename`] does.
     pub name: Option<String>,
 }
 
@@ -58,14 +58,9 @@ impl ClaudeFolder {
             None => transcript.active(),
         };
         let new = new_id(fork.id.as_deref())?;
-        let mut lines = Vec::new();
-        if let Some(name) = &fork.name {
-            lines.push(
-                json!({ "type": "custom-title", "customTitle": name, "sessionId": new })
-                    .to_string()
-                    .into_bytes(),
-            );
-        }
+        let name = fork.name.as_deref().map(title).transpose()?;
+        let mut lines: Vec<Vec<u8>> = Vec::new();
+        lines.extend(name.iter().flat_map(|name| naming(&new, name)).map(String::into_bytes));
         let before = lines.len();
         let leaf = copy_chain(&transcript, &chain, fork.at.as_deref(), (session, &new), &mut lines)?;
         let leaf = leaf.ok_or_else(|| Error::NothingToResume(path.clone()))?;
@@ -73,6 +68,9 @@ impl ClaudeFolder {
         lines.push(last_prompt(&new, &leaf));
         let to = path.with_file_name(format!("{new}.jsonl"));
         write_new(&folder, &new, &lines)?;
+        if let Some(name) = &name {
+            name_beside(&folder, &new, name)?;
+        }
         self.link_file_history(session, &new)?;
         Ok(Written { session_id: new, path: to, entries })
     }

@@ -36,18 +36,21 @@ pub(crate) struct Opening<T = String> {
     /// The repository's directory, for a session in a worktree.
     pub(crate) worktree_of: Option<T>,
     pub(crate) version: Option<T>,
+    /// What a person called it, last; it may have another name since.
+    pub(crate) custom_title: Option<T>,
+    /// What the model called it, last.
+    pub(crate) ai_title: Option<T>,
     /// It is a subagent's.
     pub(crate) is_sidechain: bool,
 }
 
-/// What the end of a transcript tells.
+/// What the end of a transcript tells. A text is empty where the last line of its kind takes it away.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ending<T = String> {
     pub(crate) custom_title: Option<T>,
     pub(crate) ai_title: Option<T>,
     pub(crate) last_prompt: Option<T>,
     pub(crate) summary: Option<T>,
-    /// Empty if it was taken off.
     pub(crate) tag: Option<T>,
     pub(crate) branch: Option<T>,
     pub(crate) model: Option<T>,
@@ -150,6 +153,8 @@ impl<T> Opening<T> {
             branch: text(&self.branch),
             worktree_of: text(&self.worktree_of),
             version: text(&self.version),
+            custom_title: text(&self.custom_title),
+            ai_title: text(&self.ai_title),
             is_sidechain: self.is_sidechain,
         }
     }
@@ -217,6 +222,11 @@ impl OpeningReader {
 }
 
 impl Opening {
+    /// Takes the names that stand in some of the first lines.
+    pub(crate) fn named_in(self, lines: &Ending) -> Self {
+        Self { custom_title: lines.custom_title.clone(), ai_title: lines.ai_title.clone(), ..self }
+    }
+
     /// Returns whether all is known that every line of the conversation says.
     fn is_settled(&self) -> bool {
         self.root.is_some() && self.cwd.is_some() && self.began_at.is_some()
@@ -413,26 +423,22 @@ impl Ending {
     /// Takes a line that is older than those before it.
     fn older(&mut self, line: LastLine<'_>, recent: &mut Recent) {
         let own = |text: Option<Text<'_>>| text.map(|Text(text)| text.into_owned());
-        let some =
-            |text: Option<Text<'_>>| text.map(|Text(text)| text.into_owned()).filter(|text| !text.is_empty());
         match line.kind.as_ref().map_or("", Text::as_str) {
-            "custom-title" => self.custom_title = self.custom_title.take().or(some(line.custom_title)),
-            "ai-title" => self.ai_title = self.ai_title.take().or(some(line.ai_title)),
-            "last-prompt" => self.last_prompt = self.last_prompt.take().or(some(line.last_prompt)),
-            "summary" => self.summary = self.summary.take().or(some(line.summary)),
+            "custom-title" => self.custom_title = self.custom_title.take().or(own(line.custom_title)),
+            "ai-title" => self.ai_title = self.ai_title.take().or(own(line.ai_title)),
+            "last-prompt" => self.last_prompt = self.last_prompt.take().or(own(line.last_prompt)),
+            "summary" => self.summary = self.summary.take().or(own(line.summary)),
             "tag" => self.tag = self.tag.take().or(own(line.tag)),
-            "relocated" => self.relocated = self.relocated.take().or(some(line.relocated_cwd)),
+            "relocated" => self.relocated = self.relocated.take().or(own(line.relocated_cwd)),
             _ => {}
         }
         recent.take_branch(line.git_branch);
         recent.take_model(line.message.and_then(|message| message.model));
     }
 
-    /// Takes what an earlier part of the file knows better.
+    /// Takes what an earlier part of the file knows better. What that is called counts less than what lies beside the file.
     pub(crate) fn add_older(&mut self, older: Ending) {
         let places = [
-            (&mut self.custom_title, older.custom_title),
-            (&mut self.ai_title, older.ai_title),
             (&mut self.tag, older.tag),
             (&mut self.branch, older.branch),
             (&mut self.model, older.model),

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::archive_note::ArchiveNote;
 use crate::catalog::{Learnt, Record};
+use crate::change::titled;
 use crate::facts::shortened;
 use crate::live::Live;
 use crate::project::Projects;
@@ -119,12 +120,16 @@ fn session(found: Found, record: Record<&str>, projects: &mut Projects) -> Sessi
     let health = health(&record);
     let Record { message_count, skim: Skim { opening, ending }, .. } = record;
     let own = |text: Option<&str>| text.map(str::to_owned);
-    let custom_title = own(ending.custom_title).or(beside.custom_title);
-    let name = own(custom_title.as_deref().or(ending.ai_title));
-    let name = name.or_else(|| ending.last_prompt.map(shortened));
-    let name = name.or_else(|| own(ending.summary.or(opening.first_prompt)));
-    let is_moved = ending.relocated.is_some();
-    let cwd = ending.relocated.or(opening.cwd);
+    let some = |text: Option<&str>| own(text.filter(|text| !text.is_empty()));
+    // A name that was taken away at the end was taken away beside the file as well.
+    let beside_title = beside.custom_title.filter(|_| ending.custom_title.is_none());
+    let custom_title = some(ending.custom_title).or(beside_title).or_else(|| some(opening.custom_title));
+    let name = custom_title.clone().or_else(|| some(ending.ai_title)).or_else(|| some(opening.ai_title));
+    let name = name.or_else(|| some(ending.last_prompt).as_deref().map(shortened));
+    let name = name.or_else(|| some(ending.summary)).or_else(|| own(opening.first_prompt));
+    let relocated = ending.relocated.filter(|cwd| !cwd.is_empty());
+    let is_moved = relocated.is_some();
+    let cwd = relocated.or(opening.cwd);
     let place = cwd.map(|cwd| projects.of(cwd));
     let directory = match &place {
         None => Directory::Unknown,
@@ -149,7 +154,7 @@ fn session(found: Found, record: Record<&str>, projects: &mut Projects) -> Sessi
         updated_at,
         git_branch: own(ending.branch.or(opening.branch)),
         model: own(ending.model),
-        tag: own(ending.tag.filter(|tag| !tag.is_empty())),
+        tag: some(ending.tag),
         archived: beside.archived,
         size: found.state.size,
         health,
@@ -189,7 +194,7 @@ impl Beside {
         let title = fs::read(folder.join("custom-title.json")).ok();
         let title = title.and_then(|it| serde_json::from_slice::<Title>(&it).ok());
         Self {
-            custom_title: title.map(|title| title.custom_title).filter(|title| !title.is_empty()),
+            custom_title: title.map(|title| titled(&title.custom_title)).filter(|title| !title.is_empty()),
             archived: ArchiveNote::of(folder).is_some_and(|note| note.holds(found)),
         }
     }

@@ -1,9 +1,11 @@
 //! Which processes of Claude Code are at work, by its own register.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+use crate::path_text;
 
 /// A running process of Claude Code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -26,17 +28,46 @@ struct Registered {
     status: Option<String>,
 }
 
+/// A process that the register speaks of and that has ended: it was killed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Stale {
+    /// Its number, which another process may have by now.
+    pub pid: u32,
+    /// The session it was at work on.
+    pub session: String,
+    /// What speaks of it.
+    #[serde(serialize_with = "path_text::readable")]
+    pub path: PathBuf,
+}
+
 /// Returns the processes in the register that really run. The register outlives a process that was killed, and the
 /// system gives out its number again.
 pub(crate) fn live(config: &Path) -> Vec<Live> {
+    let running = register(config).into_iter().map(|(_, it)| it).filter(Registered::runs);
+    running.map(|it| Live { pid: it.pid, status: it.status, session: it.session_id }).collect()
+}
+
+/// Returns those that do not.
+pub(crate) fn stale(config: &Path) -> Vec<Stale> {
+    let ended = register(config).into_iter().filter(|(_, it)| !it.runs());
+    ended.map(|(path, it)| Stale { pid: it.pid, session: it.session_id, path }).collect()
+}
+
+fn register(config: &Path) -> Vec<(PathBuf, Registered)> {
     let Ok(entries) = fs::read_dir(config.join("sessions")) else { return Vec::new() };
     let files = entries.flatten().map(|entry| entry.path());
     // Beside each register lies a secret of the process, which is none of our business.
     let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
     let registered =
-        files.filter_map(|path| serde_json::from_slice::<Registered>(&fs::read(path).ok()?).ok());
-    let running = registered.filter(|it| runs(it.pid, it.proc_start.as_ref()));
-    running.map(|it| Live { pid: it.pid, status: it.status, session: it.session_id }).collect()
+        |path: PathBuf| Some((path.clone(), serde_json::from_slice(&fs::read(path).ok()?).ok()?));
+    files.filter_map(registered).collect()
+}
+
+impl Registered {
+    fn runs(&self) -> bool {
+        runs(self.pid, self.proc_start.as_ref())
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -31,6 +31,8 @@ pub(crate) struct Scan {
     pub(crate) faults: Vec<Fault>,
     /// Entries of all kinds.
     pub(crate) entries: u64,
+    /// Some of them are about files that were kept. No index knows.
+    pub(crate) keeps_files: bool,
     pub(crate) settled: Settled,
 }
 
@@ -93,6 +95,7 @@ impl Scan {
         self.leaf = later.leaf.or(self.leaf);
         self.faults.extend(later.faults);
         self.entries += later.entries;
+        self.keeps_files |= later.keeps_files;
     }
 
     /// Reads the lines that begin within a range, the end of which is the beginning of a line or the end of the file.
@@ -138,6 +141,7 @@ impl Scan {
             self.leaf = envelope.leaf_uuid.as_ref().map(|leaf| Key::of(leaf.as_str())).or(self.leaf);
             return;
         }
+        self.keeps_files |= envelope.kind().starts_with("file-history-");
         let Ok(length) = u32::try_from(length) else {
             // No machine has the memory to say four gigabytes in one message.
             self.faults.push(Fault { offset, length: length as u64, kind: FaultKind::Garbage });

@@ -19,11 +19,14 @@ use crate::scan::BYTE_ORDER_MARK;
 const TAIL: u64 = 64 << 10;
 /// How much of the beginning is read first.
 const HEAD: u64 = 16 << 10;
-/// How much of the beginning is read at most.
+/// How much of the beginning is read at most: what the official SDKs read.
 const LONG_HEAD: u64 = 64 << 10;
 
 /// How much is read if a prompt is longer than that: where it was asked stands behind it.
 const LONGEST_LINE: u64 = 16 << 20;
+
+/// Up to which size all of a file is read.
+pub(crate) const SHORT: u64 = LONG_HEAD + TAIL;
 
 /// What is known of a session without reading all of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +42,7 @@ pub(crate) struct Buffer(Vec<u8>);
 impl Default for Buffer {
     fn default() -> Self {
         // Enough for nearly all files.
-        Self(vec![0; (LONG_HEAD + TAIL) as usize])
+        Self(vec![0; SHORT as usize])
     }
 }
 
@@ -109,7 +112,7 @@ impl Skim {
         let fetch = |offset: u64, length: u64| {
             let _ = fadvise(file, offset, NonZeroU64::new(length), Advice::WillNeed);
         };
-        if size <= LONG_HEAD + TAIL {
+        if size <= SHORT {
             return fetch(0, size);
         }
         // The system would guess that what follows is wanted too, and fetch twice as much.
@@ -128,19 +131,17 @@ impl Skim {
         buffer: &mut Buffer,
         missing: Missing,
     ) -> io::Result<Self> {
-        if size <= LONG_HEAD + TAIL {
+        if size <= SHORT {
             let bytes = buffer.read(file, 0, 0, size, missing)?;
             let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
             let (older, tail) = bytes.split_at(last_lines(bytes));
-            let mut ending = Ending::of(tail);
-            if ending.custom_title.is_none() && !older.is_empty() {
-                // Too short for the name to have been written again.
-                ending.add_older(Ending::of(older));
+            let (mut ending, mut opening) = (Ending::of(tail), opening_of(bytes));
+            if !older.is_empty() {
+                // Too short for everything to have been written again.
+                let older = Ending::of(older);
+                opening = opening.named_in(&older);
+                ending.add_older(older);
             }
-            let opening = match known {
-                Some(opening) => opening.clone(),
-                None => opening_of(bytes),
-            };
             return Ok(Self { opening, ending });
         }
         let end = buffer.read(file, size - TAIL - 1, 0, TAIL + 1, missing)?;
@@ -148,15 +149,19 @@ impl Skim {
         if let Some(opening) = known {
             return Ok(Self { opening: opening.clone(), ending });
         }
+        // Whoever writes the last prompt again writes names again. Where nobody does they stand where they were given.
+        let is_written_again = ending.custom_title.is_some() || ending.last_prompt.is_some();
+        let least = if is_written_again { HEAD } else { LONG_HEAD };
         let mut opening = OpeningReader::default();
         let (mut length, mut read) = (HEAD, 0);
         loop {
             let bytes = buffer.read(file, 0, read, length.min(size), missing)?;
             read = bytes.len();
             let head = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
-            let is_enough = opening.read(head) || length >= size.min(LONGEST_LINE);
+            let is_enough = (opening.read(head) && length >= least) || length >= size.min(LONGEST_LINE);
             if is_enough || (length >= LONG_HEAD && !opening.is_within_a_prompt(head)) {
-                return Ok(Self { opening: opening.end(head), ending });
+                let named = Ending::of(&head[..head.len().min(LONG_HEAD as usize)]);
+                return Ok(Self { opening: opening.end(head).named_in(&named), ending });
             }
             length *= if length < LONG_HEAD { 2 } else { 4 };
         }

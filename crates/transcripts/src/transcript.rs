@@ -10,8 +10,9 @@ use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, FaultKind};
 use crate::key::Key;
+use crate::lines::{each_entry, each_line};
 use crate::message::Message;
-use crate::node::{Marks, Node};
+use crate::node::{Marks, Node, Span};
 use crate::parallel::with_parallels;
 use crate::reader::{Reader, collect};
 use crate::scan::Scan;
@@ -84,6 +85,10 @@ impl Transcript {
         &self.path
     }
 
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
@@ -134,8 +139,19 @@ impl Transcript {
         Chain { links: self.scan.nodes.iter().map(Link::from).collect() }
     }
 
-    fn chain(&self, leaf: Place) -> Chain {
+    pub(crate) fn chain(&self, leaf: Place) -> Chain {
         chain(&self.tree, leaf)
+    }
+
+    /// Hands out every entry, of every kind, in the order of the file: also what only says something about the session.
+    pub fn each_entry(&self, take: impl FnMut(Span, &[u8])) -> Result<()> {
+        each_entry(&self.file, self.length, take).map_err(Error::io("read", &self.path))
+    }
+
+    /// Hands out every line as it stands, without its newline, whatever is on it.
+    pub fn each_line(&self, mut take: impl FnMut(&[u8])) -> Result<()> {
+        let take = |_, line: &[u8], _| take(line);
+        each_line(&self.file, 0, self.length, take).map_err(Error::io("read", &self.path))
     }
 
     /// Returns a reader of a chain's entries.
@@ -204,6 +220,12 @@ impl Transcript {
         Ok(doubled)
     }
 
+    /// Returns whether it tells of files that Claude Code kept: whether [`checkpoints`](crate::ClaudeFolder::checkpoints)
+    /// are worth a look.
+    pub fn keeps_files(&self) -> bool {
+        self.scan.keeps_files
+    }
+
     /// Returns everything that is not as Claude Code writes it, in the order of the file.
     pub fn faults(&self) -> Vec<Fault> {
         let mut faults = self.scan.faults.clone();
@@ -242,7 +264,7 @@ impl Transcript {
         faults
     }
 
-    fn envelope<T>(&self, place: Place, of: impl FnOnce(Entry<'_>) -> Option<T>) -> Option<T> {
+    pub(crate) fn envelope<T>(&self, place: Place, of: impl FnOnce(Entry<'_>) -> Option<T>) -> Option<T> {
         self.envelope_of(Link::from(&self.tree.nodes[place]), of)
     }
 

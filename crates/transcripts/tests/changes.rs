@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rethread_testkit::{Fixture, Home, PROBE, Program, Prompt, Reply, cannot};
+use rethread_testkit::{Fixture, Home, PROBE, Program, Prompt, Reply, cannot, two_at_a_time};
 use rethread_transcripts::{
     Change, ClaudeFolder, Error, Event, From, ListOptions, Means, NativeFork, Session, Shelf, Transcript,
     Watch,
@@ -69,17 +71,16 @@ fn the_cli_resumes_a_fork_at_any_message() {
 
 #[test]
 fn the_cli_resumes_a_fork_of_every_scenario() {
-    let names = ["compacted", "parallel_tools", "queued", "image"];
-    for fixture in Fixture::all().iter().filter(|it| names.contains(&it.name)) {
+    two_at_a_time(Fixture::all(), |fixture| {
         let claude = ClaudeFolder::new(fixture.home.config());
         let whole = Transcript::open(fixture.transcript()).unwrap();
         let leaf = whole.messages(&whole.active()).unwrap().pop().unwrap().uuid;
         let mut fork = NativeFork::default();
         fork.at = leaf;
         let written = claude.fork(&fixture.session, &fork).unwrap();
-        let sent = fixture.home.claude().bypassing().messages_on_resume(&written.session_id, PROBE);
+        let sent = fixture.resume(&written.session_id);
         assert_eq!(of_request(&sent), of_chain(&whole, &whole.active()), "{}", fixture.name);
-    }
+    });
 }
 
 #[test]
@@ -136,8 +137,10 @@ fn a_name_a_tag_and_the_archive_are_kept_when_the_session_goes_on() {
 #[test]
 fn a_name_is_written_as_the_cli_writes_it() {
     let Some((home, claude)) = home() else { return };
-    if !home.program().is_at_least("2.1.200") {
-        return rethread_testkit::not_in_this_version("a session cannot be renamed from without");
+    if !home.program().is_at_least("2.1.300") {
+        return rethread_testkit::not_in_this_version(
+            "names stand in one place only, or cannot be given from without",
+        );
     }
     let path = claude.find(FIRST).unwrap();
     let before = fs::read_to_string(&path).unwrap().len();
@@ -164,6 +167,11 @@ fn a_name_is_written_as_the_cli_writes_it() {
         let mut talk = home.claude().resume(FIRST).converse();
         talk.control("r1", json!({ "subtype": "rename_session", "title": name }));
         talk.wait_for("control_response");
+        // It answers before it has written the last of it.
+        let begun = Instant::now();
+        while written() != ours && begun.elapsed() < Duration::from_secs(20) {
+            thread::sleep(Duration::from_millis(20));
+        }
         talk.close();
         assert_eq!(ours, written(), "{name:?}");
         fs::write(&path, &whole).unwrap();

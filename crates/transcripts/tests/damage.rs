@@ -1,10 +1,9 @@
 //! Damaged transcripts: we read what the real CLI reads, or more, and say what is wrong and where.
 
 use std::fs;
-use std::thread;
 
-use rethread_testkit::{Fixture, Program};
-use rethread_transcripts::{FaultKind, Transcript};
+use rethread_testkit::{Fixture, Program, two_at_a_time};
+use rethread_transcripts::{ClaudeFolder, FaultKind, Transcript};
 use serde_json::{Value, json};
 
 use crate::projection::{Said, of_chain, of_request};
@@ -267,17 +266,12 @@ const PARALLEL: Damage = Damage { scenario: "parallel_tools", ..RESUMED };
 const STRANGER: &str = "12345678-1234-4234-8234-123456789012";
 
 #[test]
-fn a_damaged_transcript_is_read_as_the_cli_reads_it_or_better() {
+fn a_damaged_transcript_is_read_as_the_cli_reads_it_or_better_and_its_repaired_copy_as_we_do() {
     // Older versions read damaged files in other ways, and nobody can resume a session in all of them at once.
     if Program::find().is_none_or(|program| !program.is_at_least("2.1.300")) {
         return rethread_testkit::not_in_this_version("damage is compared with a current Claude Code only");
     }
-    Fixture::all();
-    let (one, other) = DAMAGES.split_at(DAMAGES.len() / 2);
-    thread::scope(|scope| {
-        scope.spawn(|| other.iter().for_each(check));
-        one.iter().for_each(check);
-    });
+    two_at_a_time(DAMAGES, check);
 }
 
 fn check(damage: &Damage) {
@@ -290,11 +284,13 @@ fn check(damage: &Damage) {
     if !damage.reported.contains(&"torn") {
         bytes.push(b'\n');
     }
-    let theirs = of_request(&fixture.resume_instead(&bytes));
-    let file = tempfile::NamedTempFile::new().unwrap();
-    fs::write(file.path(), &bytes).unwrap();
-    let transcript = Transcript::open(file.path()).unwrap();
+    let id = fixture.adopt(&bytes);
+    let transcript = Transcript::open(fixture.home.transcript(&id)).unwrap();
+    let copy = ClaudeFolder::new(fixture.home.config()).repaired_copy(&id).unwrap();
+    let theirs = of_request(&fixture.resume(&id));
     let mut ours = of_chain(&transcript, &transcript.active());
+    let saved = of_request(&fixture.resume(&copy.session_id));
+    assert_eq!(saved, ours, "{}, repaired", damage.name);
     let all = ours.len();
     ours.retain(|said| !matches!(said, Said::Text(_, text) if damage.more.contains(&text.as_str())));
     assert_eq!(ours, theirs, "{}", damage.name);

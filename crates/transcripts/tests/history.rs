@@ -128,3 +128,61 @@ fn a_transcript_that_was_written_anew_is_read_anew() {
     let anew = Transcript::open(&path).unwrap();
     assert_eq!((transcript.all(), transcript.faults()), (anew.all(), anew.faults()));
 }
+
+#[test]
+fn branches_end_where_the_real_cli_left_or_compacted_them_and_nowhere_else() {
+    use rethread_transcripts::BranchReason::{Active, Compacted, Left};
+    for fixture in rethread_testkit::Fixture::all() {
+        let transcript = Transcript::open(fixture.transcript()).unwrap();
+        let ends = transcript.branch_ends();
+        let mut reasons: Vec<_> = ends.iter().map(|end| end.reason).collect();
+        reasons.sort_unstable_by_key(|reason| *reason as u8);
+        let expected = match fixture.name {
+            "compacted" => vec![Active, Compacted],
+            "resumed_at" | "two_writers" => vec![Active, Left],
+            _ => vec![Active],
+        };
+        assert_eq!(reasons, expected, "{}: {ends:?}", fixture.name);
+        let active = ends.iter().find(|end| end.reason == Active).unwrap();
+        let last = transcript.messages(&transcript.active()).unwrap().pop().unwrap();
+        assert_eq!(Some(&active.uuid), last.uuid.as_ref(), "{}", fixture.name);
+    }
+}
+
+/// How many bytes this thread has read by system calls, those of this question included.
+#[cfg(target_os = "linux")]
+fn bytes_read() -> u64 {
+    let told = fs::read_to_string("/proc/thread-self/io").unwrap();
+    told.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_page_from_either_end_of_a_hundred_thousand_lines_costs_what_it_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, index) = (folder.path().join("s.jsonl"), folder.path().join("s.chain"));
+    let uuid = |number: usize| format!("00000000-0000-4000-8000-{number:012}");
+    let line = |number: usize| {
+        let parent = number.checked_sub(1).map_or("null".into(), |before| format!("{:?}", uuid(before)));
+        format!(
+            "{{\"parentUuid\":{parent},\"type\":\"user\",\"uuid\":\"{}\",\"message\":{{\"content\":\"{number}\"}}}}\n",
+            uuid(number)
+        )
+    };
+    fs::write(&path, (0..100_000).map(line).collect::<String>()).unwrap();
+    // Past the time in which a file may change unseen.
+    let before = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+    fs::File::options().append(true).open(&path).unwrap().set_modified(before).unwrap();
+    drop(History::open(&path, Some(&index)).unwrap());
+    let pages: [fn(&History) -> Vec<Message>; 3] =
+        [|it| it.first(50).unwrap(), |it| it.last(50).unwrap(), |it| it.messages(50_000..50_050).unwrap()];
+    for (page, first) in pages.into_iter().zip([0, 99_950, 50_000]) {
+        let before = bytes_read();
+        let messages = page(&History::open(&path, Some(&index)).unwrap());
+        let read = bytes_read() - before;
+        let expected: Vec<String> = (first..first + 50).map(|number| format!("\"{number}\"")).collect();
+        let said: Vec<&str> = messages.iter().map(|message| message.content.get()).collect();
+        assert_eq!(said, expected);
+        assert!((5_000..64 << 10).contains(&read), "{read} bytes were read for the page from {first} on");
+    }
+}

@@ -133,6 +133,87 @@ fn with_two_branches_ours_is_the_one_that_the_cli_named_last() {
     assert_eq!(ours, ["root", "left"]);
 }
 
+/// Every thing that names a session, and where it may stand.
+fn names() -> Vec<(&'static str, Value)> {
+    let mut names = Vec::new();
+    let kinds = ["custom-title", "ai-title", "last-prompt", "summary"];
+    for (kind, member) in kinds.into_iter().zip(["customTitle", "aiTitle", "lastPrompt", "summary"]) {
+        for place in ["head", "tail"] {
+            names.push((place, json!({ "type": kind, member: format!("{kind} in the {place}") })));
+        }
+        // What was there before does not count any more.
+        names.push(("tail", json!({ "type": kind, member: "" })));
+    }
+    names.push(("beside", json!({ "customTitle": " be\u{200b}side " })));
+    names
+}
+
+/// Writes a session of some size with some names.
+fn write_named(project: &Path, id: &str, size: usize, names: &[&(&str, Value)]) {
+    let filler = line("filler", Some("root"), "assistant").replacen(
+        "\"filler\"",
+        &format!("{:?}", "x".repeat(2000)),
+        1,
+    );
+    let at = |wanted: &str| {
+        names
+            .iter()
+            .filter(|(place, _)| *place == wanted)
+            .map(|(_, name)| name.to_string())
+            .collect::<Vec<_>>()
+    };
+    let mut lines = vec![line("root", None, "user")];
+    lines.extend(at("head"));
+    lines.extend(vec![filler; size / 2000]);
+    lines.extend(at("tail"));
+    std::fs::write(project.join(format!("{id}.jsonl")), lines.join("\n") + "\n").unwrap();
+    for name in at("beside") {
+        std::fs::create_dir_all(project.join(id)).unwrap();
+        std::fs::write(project.join(id).join("custom-title.json"), name).unwrap();
+    }
+}
+
+/// With each name alone, and with each two of them; in files that are read whole, in two halves, and at their ends only.
+#[test]
+fn a_session_is_called_what_the_official_sdk_calls_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().join("projects/-p");
+    std::fs::create_dir_all(&project).unwrap();
+    let names = names();
+    let mut number = 0;
+    for size in [0, 100_000, 200_000] {
+        for (at, one) in names.iter().enumerate() {
+            for other in &names[at..] {
+                number += 1;
+                write_named(
+                    &project,
+                    &format!("{number:08x}-0000-4000-8000-000000000000"),
+                    size,
+                    &[one, other],
+                );
+            }
+        }
+    }
+    let Some(theirs) = ask(&[folder.path()]) else { return };
+    let theirs: Vec<(&str, &str)> = theirs[0]
+        .iter()
+        .map(|it| (it["sessionId"].as_str().unwrap(), it["summary"].as_str().unwrap()))
+        .collect();
+    let index = folder.path().join("index");
+    for _ in 0..2 {
+        let ours =
+            ClaudeFolder::new(folder.path()).list(&ListOptions::default().index(&index)).unwrap().sessions;
+        assert_eq!(ours.len(), number);
+        for session in &ours {
+            let theirs = theirs.iter().find(|(id, _)| *id == session.session_id).unwrap().1;
+            let text = std::fs::read_to_string(&session.path).unwrap();
+            let about: Vec<&str> =
+                text.lines().filter(|line| line.starts_with("{\"type\"") || line.contains("Title")).collect();
+            assert_eq!(session.name.as_deref(), Some(theirs), "{} bytes, {about:?}", session.size);
+        }
+    }
+}
+
 #[test]
 fn sessions_that_they_leave_out_are_listed() {
     let (folder, _) = folder_with(&["{\"type\":\"mode\",\"mode\":\"normal\",\"sessionId\":\"s\"}".into()]);

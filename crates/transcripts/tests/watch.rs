@@ -67,8 +67,9 @@ fn append(path: &Path, text: &str) {
     OpenOptions::new().create(true).append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
 }
 
-/// Does anything at all to some files, and keeps book of what is in them.
-fn play(seed: u64, means: Means) {
+/// Does anything at all to files of so many names in six folders, and keeps book of what is in them. Returns how many there
+/// were in the end.
+fn play(seed: u64, names: usize, means: Means) -> usize {
     let mut rng = Rng::with_seed(seed);
     let folder = tempfile::tempdir().unwrap();
     let projects = folder.path().join("projects");
@@ -79,11 +80,11 @@ fn play(seed: u64, means: Means) {
     let mut subscriber = Subscriber::default();
     let mut model: HashMap<PathBuf, Vec<String>> = HashMap::new();
     let mut half: HashMap<PathBuf, String> = HashMap::new();
-    for step in 0..60 {
+    for step in 0..20 * names {
         let project = projects.join(["-a", "-b", "-c"][rng.usize(..3)]);
         let place = if rng.u8(..4) == 0 { project.join("s1/subagents") } else { project };
         fs::create_dir_all(&place).unwrap();
-        let path = place.join(format!("{}.jsonl", rng.u8(..3)));
+        let path = place.join(format!("{}.jsonl", rng.usize(..names)));
         match rng.u8(..10) {
             0..=5 => {
                 let lines: Vec<String> = (0..rng.usize(1..4)).map(|_| line(&mut rng)).collect();
@@ -128,20 +129,25 @@ fn play(seed: u64, means: Means) {
     subscriber.wait_for(&changes, &model);
     drop(watch);
     assert!(changes.try_recv().is_err(), "nothing comes after the end, and nothing twice");
+    model.len()
 }
 
 #[test]
 fn whatever_happens_to_files_each_entry_comes_once_and_in_order() {
     for seed in 0..8 {
-        play(seed, Means::Best);
+        play(seed, 3, Means::Best);
     }
+    let files = play(8, 16, Means::Best);
+    assert!(files >= 60, "only {files} files were there at once");
 }
 
 #[test]
 fn looking_every_so_often_finds_the_same() {
     for seed in 100..104 {
-        play(seed, Means::Looking { every: Duration::from_millis(5) });
+        play(seed, 3, Means::Looking { every: Duration::from_millis(5) });
     }
+    let files = play(104, 16, Means::Looking { every: Duration::from_millis(5) });
+    assert!(files >= 60, "only {files} files were there at once");
 }
 
 /// The kernel keeps some thousand notices and drops the rest, with one last notice that it did.
@@ -204,11 +210,20 @@ fn is_limited() -> bool {
     std::env::var_os("RETHREAD_LIMITED").is_some()
 }
 
+/// They have no crate in common that it would belong in.
+#[test]
+fn what_is_a_network_file_system_is_the_same_for_transcripts_and_for_sqlite() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let of = |name: &str| fs::read_to_string(crates.join(name).join("src/shared_file_system.rs")).unwrap();
+    assert_eq!(of("transcripts"), of("backends/sqlite"));
+}
+
 /// The kernel has so many watches for each user, and other programs need some as well.
 #[test]
 fn folders_that_cannot_be_watched_any_more_are_looked_at() {
     if is_limited() {
-        return play(7, Means::Best);
+        play(7, 3, Means::Best);
+        return;
     }
     let test = "watch::folders_that_cannot_be_watched_any_more_are_looked_at";
     for limit in [

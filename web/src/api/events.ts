@@ -39,6 +39,12 @@ export interface Queued {
   parts: { type: string; text?: string }[];
 }
 
+/** The prompts that wait; held ones do so until a person goes on with them. */
+export interface Waiting {
+  items: Queued[];
+  held: boolean;
+}
+
 /** What somebody is asked to allow, to the letter. */
 export interface Shown {
   id: string;

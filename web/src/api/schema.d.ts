@@ -619,6 +619,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/sessions/{id}/queue/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Goes on with the prompts that wait, where a keeper's end or somebody who took over stopped them */
+        post: operations["resume_queue"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sessions/{id}/restore": {
         parameters: {
             query?: never;
@@ -1416,6 +1433,8 @@ export interface components {
         };
         /** @description Prompts that wait. */
         QueuePage: {
+            /** @description They wait until somebody goes on with them: the keeper ended, or somebody else took the session over. */
+            held: boolean;
             items: components["schemas"]["Turn"][];
         };
         /** @description What a rewind would do, or did. */
@@ -1496,6 +1515,8 @@ export interface components {
             name?: string | null;
             /** @description The session that it was forked from. */
             parent?: string | null;
+            /** @description How it was begun to ask before it acts, as far as that is known here: `bypassPermissions` asks nobody. */
+            permission_mode?: string | null;
             /** @description The repository that is in, worktrees included, else the directory. */
             project?: string | null;
             /** @description Its id. A session that was imported has the same id in both homes. */
@@ -2975,6 +2996,36 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    resume_queue: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueuePage"];
+                };
             };
             default: {
                 headers: {

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Card } from "../api/types.ts";
 import { Icon } from "../parts/icon.tsx";
 import { Quoted } from "../parts/quoted.tsx";
-import { fork, interrupt, takeOver, unqueue } from "../state/actions.ts";
+import { fork, interrupt, resumeQueue, takeOver, unqueue } from "../state/actions.ts";
 import { filesOf, KINDS, type Picture, picture } from "../state/pictures.ts";
 import { can, info } from "../state/sessions.ts";
 import type { Transcript } from "../state/transcript.ts";
@@ -217,6 +217,14 @@ function Queue({ transcript }: { transcript: Transcript }) {
           </button>
         </li>
       ))}
+      {transcript.isHeld.value && (
+        <li>
+          <span class="grow quiet">Not sent: the keeper ended, or somebody took the session over.</span>
+          <button type="button" onClick={() => void resumeQueue(transcript.name)}>
+            Send now
+          </button>
+        </li>
+      )}
     </ol>
   );
 }

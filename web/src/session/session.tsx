@@ -288,11 +288,20 @@ function Banners({ card }: { card: Card | undefined }) {
   const about = info.value;
   return (
     <>
-      {about?.bypass_allowed && (
+      {(about?.bypass_allowed || card?.permission_mode === "bypassPermissions") && (
         <div class="banner">
           <Icon name="failed" tone="bad" />
           <span class="grow">
-            <b>Sessions may run without asking anybody.</b> This keeper was started with <code>--allow-bypass</code>.
+            {card?.permission_mode === "bypassPermissions" ? (
+              <b>This session asks nobody before it acts.</b>
+            ) : (
+              <b>Sessions may run without asking anybody.</b>
+            )}{" "}
+            {about?.bypass_allowed && (
+              <>
+                This keeper was started with <code>--allow-bypass</code>.
+              </>
+            )}
           </span>
         </div>
       )}

@@ -111,6 +111,11 @@ export async function interrupt(name: string): Promise<void> {
   await attempt(() => post(`${path(name)}/interrupt`));
 }
 
+/** Goes on with prompts that wait though nothing runs. */
+export async function resumeQueue(name: string): Promise<void> {
+  await attempt(() => post(`${path(name)}/queue/resume`));
+}
+
 export async function unqueue(name: string, uuid: string): Promise<void> {
   await attempt(() => ask("DELETE", `${path(name)}/queue/${encodeURIComponent(uuid)}`));
 }

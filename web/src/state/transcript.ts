@@ -4,7 +4,7 @@
  * rest. Everything is merged by the messages' ids; nothing is compared by content. */
 
 import { type Signal, signal } from "@preact/signals";
-import type { Delta, Frame, Partial, Progress, Queued } from "../api/events.ts";
+import type { Delta, Frame, Partial, Progress, Queued, Waiting } from "../api/events.ts";
 import { get, post, Refused } from "../api/keeper.ts";
 import type { Head } from "../api/stream.ts";
 import type { Item, Page } from "../api/types.ts";
@@ -58,6 +58,8 @@ export class Transcript {
   readonly partial = signal<Partial | undefined>(undefined);
   readonly optimistic = signal<Optimistic[]>([]);
   readonly queue = signal<Queued[]>([]);
+  /** What waits does so until a person goes on with it. */
+  readonly isHeld = signal(false);
   readonly turnSince = signal<number | undefined>(undefined);
   readonly ending = signal<Ending | undefined>(undefined);
   /** Goes up when everything is read anew. */
@@ -124,12 +126,15 @@ export class Transcript {
   }
 
   private refreshQueue(): void {
-    get<{ items: Queued[] }>(`/sessions/${encodeURIComponent(this.name)}/queue`).then(
-      (page) => {
-        this.queue.value = page.items;
-      },
+    get<Waiting>(`/sessions/${encodeURIComponent(this.name)}/queue`).then(
+      (page) => this.noteQueue(page),
       () => {},
     );
+  }
+
+  private noteQueue(waiting: Waiting): void {
+    this.queue.value = waiting.items;
+    this.isHeld.value = waiting.held;
   }
 
   private read(query: string): Promise<Page> {
@@ -400,7 +405,7 @@ export class Transcript {
         this.noteProgress(frame.data as Progress);
         return;
       case "queue.changed":
-        this.queue.value = (frame.data as { items: Queued[] }).items;
+        this.noteQueue(frame.data as Waiting);
         return;
       case "turn.started":
         this.turnSince.value = Date.parse(frame.ts ?? "") || Date.now();

@@ -58,14 +58,25 @@ impl<B: Backend> EncryptedBackend<B> {
     }
 
     /// Erases a session's key, and with it the session: wherever there are copies of its log alone, nobody can read them
-    /// any more. Forks keep it readable for whoever reads those. What is remembered of it goes too; contents go when
-    /// nothing refers to them. Returns whether there was one.
+    /// any more. What is remembered of it goes too; [`Store::gc`](rethread_store::Store::gc) clears away the rest. Returns
+    /// whether there was one.
+    ///
+    /// Attached forks have the key, and go on reading through the session what they inherit. To take it from them too, see
+    /// [`disinherit`](Self::disinherit).
     pub async fn erase(&self, session: &SessionId) -> Result<bool> {
         let erased = self.keys.erase(&self.inner, session, Which::Any).await?;
         for name in ["metadata", "listed"] {
             self.inner.remove(&Target::Document(Key::session(session.clone(), name)?)).await?;
         }
+        // What a listing remembered of all sessions is only a cache, and the next one makes it again.
+        self.inner.remove(&Target::Document(Key::store("catalog")?)).await?;
         Ok(erased)
+    }
+
+    /// Takes a session's key from its forks. Those that have no copies of what they inherit lose it, so have
+    /// [`Store::detach_forks`](rethread_store::Store::detach_forks) make some first. Returns from how many it was taken.
+    pub async fn disinherit(&self, session: &SessionId) -> Result<u64> {
+        self.keys.disinherit(&self.inner, session).await
     }
 
     fn opened(&self, key: &Key, document: Document) -> Result<Document> {
@@ -86,6 +97,14 @@ impl<B: Backend> EncryptedBackend<B> {
         }
         let parent = lines.first().filter(|line| line.stamp().kind == Kind::Note).and_then(parent_of);
         self.keys.make(&self.inner, &log.session, parent.as_ref()).await.map(Some)
+    }
+
+    /// Says what became of the key of a session that has records and no key.
+    async fn without_key(&self, session: &SessionId) -> Result<Error> {
+        Ok(match self.keys.is_erased(&self.inner, session).await? {
+            true => Error::Erased(session.clone()),
+            false => Error::Damaged { what: format!("session {session}"), reason: "it has no key".into() },
+        })
     }
 
     /// Reads a log and has its records opened where they lie, where the place can do that; `None` if one cannot be opened.
@@ -117,7 +136,7 @@ impl<B: Backend> EncryptedBackend<B> {
         }
         // The session may have been removed and begun again by somebody else.
         let key = self.keys.look(&self.inner, &log.session).await?.or(known);
-        let key = key.ok_or_else(|| erased(&log.session))?;
+        let Some(key) = key else { return Err(self.without_key(&log.session).await?) };
         open_all(key.of(log.name), lines).map_err(|position| Error::Damaged {
             what: format!("record {position} of {log}"),
             reason: "it cannot be decrypted".into(),
@@ -158,7 +177,10 @@ impl<B: Backend> Backend for EncryptedBackend<B> {
         }
         let Some(held) = self.key_to_write(log, at, lines).await? else {
             let next = self.inner.read(log, From::Last, 1).await?.next;
-            return if next == at { Err(erased(&log.session)) } else { Ok(Append::Moved { next }) };
+            return match next == at {
+                true => Err(self.without_key(&log.session).await?),
+                false => Ok(Append::Moved { next }),
+            };
         };
         let key = held.key.of(log.name);
         let sealed = lines.iter().map(|line| record::seal(key, line)).collect::<Result<Vec<Line>>>()?;
@@ -281,6 +303,10 @@ impl<B: Backend> Backend for EncryptedBackend<B> {
         self.inner.stat(session).await
     }
 
+    async fn is_erased(&self, session: &SessionId) -> Result<bool> {
+        self.keys.is_erased(&self.inner, session).await
+    }
+
     fn path(&self, log: &LogKey) -> Option<PathBuf> {
         self.inner.path(log)
     }
@@ -288,8 +314,10 @@ impl<B: Backend> Backend for EncryptedBackend<B> {
     async fn rewrite(&self, log: &LogKey, known: &Known) -> Result<Rewrite> {
         let first = match &known.first {
             Some(first) => {
-                let key = self.keys.to_write(&self.inner, &log.session).await?;
-                Some(record::seal(key.ok_or_else(|| erased(&log.session))?.key.of(log.name), first)?)
+                let Some(held) = self.keys.to_write(&self.inner, &log.session).await? else {
+                    return Err(self.without_key(&log.session).await?);
+                };
+                Some(record::seal(held.key.of(log.name), first)?)
             }
             None => None,
         };
@@ -376,10 +404,6 @@ impl Read for Checked<'_, '_> {
         }
         Ok(read)
     }
-}
-
-fn erased(session: &SessionId) -> Error {
-    Error::Damaged { what: format!("session {session}"), reason: "its key was erased".into() }
 }
 
 /// Returns the session that a fork inherits from.

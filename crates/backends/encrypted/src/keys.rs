@@ -61,12 +61,15 @@ const TRIES: usize = 16;
 #[derive(Clone, Serialize, Deserialize)]
 struct Wrapped {
     version: u32,
-    /// `None`: it was erased. That there was one stays for a while: to take the document away could take the next one's.
+    /// `None`: it was erased. That there was one stays for as long as its session is there, so that nobody takes what was
+    /// erased for something damaged, and then for a while: to take the document away could take the next one's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<String>,
     /// The session is being removed: what there is of it can be read, and nothing is added.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     leaving: bool,
+    /// Stays when the key is erased: only forks of this session, which have its key, can open it, and they inherit through
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parent: Option<WrappedParent>,
 }
@@ -89,6 +92,8 @@ struct WrappedParent {
 struct Found {
     /// `None`: there is none, or none any more.
     key: Option<(Arc<SessionKey>, Wrapped)>,
+    /// There was one.
+    is_erased: bool,
     /// What has to be expected to replace it.
     expect: Expect,
 }
@@ -154,19 +159,25 @@ impl Keys {
         if held.looked_at.elapsed() < FRESH {
             return Ok(());
         }
-        match self.own(inner, session).await?.key {
-            Some((key, _)) if key.secret.bytes() != held.key.secret.bytes() => {
+        match self.own(inner, session).await? {
+            Found { key: Some((key, _)), .. } if key.secret.bytes() != held.key.secret.bytes() => {
                 Err(Error::Gone(session.clone()))
             }
+            Found { is_erased: true, .. } => Err(Error::Erased(session.clone())),
             _ => Ok(()),
         }
+    }
+
+    /// Returns whether a session is there whose key was erased.
+    pub(crate) async fn is_erased(&self, inner: &dyn Backend, session: &SessionId) -> Result<bool> {
+        Ok(self.own(inner, session).await?.is_erased && inner.stat(session).await?.is_some())
     }
 
     async fn own(&self, inner: &dyn Backend, session: &SessionId) -> Result<Found> {
         let looked_at = Instant::now();
         let Some(Document { version, bytes }) = inner.get(&document(session)?).await? else {
             self.known().remove(session);
-            return Ok(Found { key: None, expect: Expect::Absent });
+            return Ok(Found { key: None, is_erased: false, expect: Expect::Absent });
         };
         let key = self.take(session, &bytes)?;
         match &key {
@@ -178,7 +189,7 @@ impl Keys {
             }
             _ => drop(self.known().remove(session)),
         }
-        Ok(Found { key, expect: Expect::Version(version) })
+        Ok(Found { is_erased: key.is_none(), key, expect: Expect::Version(version) })
     }
 
     /// Puts a key back that was cleared away while it was written with.
@@ -215,6 +226,10 @@ impl Keys {
                 Some((_, wrapped)) if !is_leaving => wrapped,
                 // What is being removed must stay readable until it is.
                 Some(_) if inner.stat(session).await?.is_some() => return Err(Error::Gone(session.clone())),
+                // Another key would not open what there is, and make it look damaged.
+                None if found.is_erased && inner.stat(session).await?.is_some() => {
+                    return Err(Error::Erased(session.clone()));
+                }
                 _ => self.fresh(inner, session, parent).await?,
             };
             let bytes = wrapped.to_bytes()?;
@@ -253,7 +268,7 @@ impl Keys {
     /// Says of a session that it is being removed, and waits until nobody adds to it any more.
     pub(crate) async fn leave(&self, inner: &dyn Backend, session: &SessionId) -> Result<()> {
         for _ in 0..TRIES {
-            let Found { key, expect } = self.own(inner, session).await?;
+            let Found { key, expect, .. } = self.own(inner, session).await?;
             let Some((_, wrapped)) = key else { return Ok(()) };
             let leaving = Wrapped { leaving: true, ..wrapped.clone() }.to_bytes()?;
             if wrapped.leaving
@@ -270,18 +285,50 @@ impl Keys {
     /// Removes a session's key for good. Returns whether there was one.
     pub(crate) async fn erase(&self, inner: &dyn Backend, session: &SessionId, which: Which) -> Result<bool> {
         for _ in 0..TRIES {
-            let Found { key, expect } = self.own(inner, session).await?;
+            let Found { key, expect, .. } = self.own(inner, session).await?;
             let Some((_, wrapped)) = key else { return Ok(false) };
-            if which == Which::Leaving && !wrapped.leaving {
-                return Ok(false);
-            }
-            let put = inner.put(&document(session)?, &Wrapped::ERASED.to_bytes()?, expect).await?;
+            let erased = match which {
+                Which::Any => Wrapped { parent: wrapped.parent, ..Wrapped::ERASED },
+                Which::Leaving if wrapped.leaving => Wrapped::ERASED,
+                Which::Leaving => return Ok(false),
+            };
+            let put = inner.put(&document(session)?, &erased.to_bytes()?, expect).await?;
             if matches!(put, Put::Done(_)) {
                 self.known().remove(session);
                 return Ok(true);
             }
         }
         Err(contended(session))
+    }
+
+    /// Takes a session's key away from whoever inherited it. Returns from how many.
+    pub(crate) async fn disinherit(&self, inner: &dyn Backend, parent: &SessionId) -> Result<u64> {
+        let mut changed = 0;
+        for listed in inner.list(Space::Documents, None, usize::MAX).await? {
+            if listed.name.starts_with(FOLDER) {
+                changed += u64::from(self.disinherit_one(inner, &listed.name.parse()?, parent).await?);
+            }
+        }
+        lock(&self.inherited).remove(parent);
+        Ok(changed)
+    }
+
+    async fn disinherit_one(&self, inner: &dyn Backend, key: &Key, parent: &SessionId) -> Result<bool> {
+        for _ in 0..TRIES {
+            let Some(Document { version, bytes }) = inner.get(key).await? else { return Ok(false) };
+            let damaged = |error: serde_json::Error| Error::Damaged {
+                what: key.to_string(),
+                reason: error.to_string(),
+            };
+            let mut wrapped: Wrapped = serde_json::from_slice(&bytes).map_err(damaged)?;
+            if wrapped.parent.take_if(|held| held.session == *parent).is_none() {
+                return Ok(false);
+            }
+            if let Put::Done(_) = inner.put(key, &wrapped.to_bytes()?, Expect::Version(version)).await? {
+                return Ok(true);
+            }
+        }
+        Err(Error::Contended(key.to_string()))
     }
 
     /// Clears away what is left of keys whose sessions are not there. Returns how many.
@@ -311,15 +358,26 @@ impl Keys {
         if wrapped.version != 1 {
             return Err(Error::NewerFormat { found: format!("of keys {}", wrapped.version), known: 1 });
         }
-        let Some(key) = &wrapped.key else { return Ok(None) };
+        let Some(key) = &wrapped.key else {
+            let held = lock(&self.inherited).get(session).cloned();
+            if let Some(held) = held {
+                self.inherit(&held.secret, &wrapped);
+            }
+            return Ok(None);
+        };
         let another = "it was wrapped by another master key, or is not as it was";
         let secret = unwrap(&self.wrapping, session, key).ok_or_else(|| damaged(another))?;
+        self.inherit(&secret, &wrapped);
+        Ok(Some((Arc::new(SessionKey::new(secret)), wrapped)))
+    }
+
+    /// Remembers a parent's key that is wrapped by one of its forks'.
+    fn inherit(&self, secret: &Secret, wrapped: &Wrapped) {
         if let Some(parent) = &wrapped.parent
-            && let Some(key) = unwrap(&secret, &parent.session, &parent.key)
+            && let Some(key) = unwrap(secret, &parent.session, &parent.key)
         {
             lock(&self.inherited).insert(parent.session.clone(), Arc::new(SessionKey::new(key)));
         }
-        Ok(Some((Arc::new(SessionKey::new(secret)), wrapped)))
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<SessionId, Held>> {

@@ -12,8 +12,8 @@ use rethread_s3::S3Backend;
 use rethread_sqlite::SqliteBackend;
 use rethread_store::backend::{Backend, Durability, From, LogKey, LogName, Space, Target};
 use rethread_store::{
-    BlobId, Cleaning, Entry, Error, FileBackend, Fork, Line, MemoryBackend, NewSession, Options, Session,
-    SessionId, Stamp, Store, conformance,
+    BlobId, Cleaned, Cleaning, Entry, Error, FileBackend, Filter, Fork, Line, MemoryBackend, Mode,
+    NewSession, Options, Session, SessionId, Stamp, Store, conformance,
 };
 use rethread_testkit::{Postgres, S3, cannot};
 use tempfile::TempDir;
@@ -214,10 +214,136 @@ fn without_its_key_a_session_is_gone_and_its_forks_are_not() {
     assert!(block_on(backend.erase(session.id())).unwrap());
     assert!(!block_on(backend.erase(session.id())).unwrap());
     let store = store_at(&folder, &key);
-    let gone = block_on(async { store.open(&"talk".parse().unwrap()).await?.messages().await });
-    assert!(gone.unwrap_err().to_string().contains("its key was erased"));
-    let store = store_at(&folder, &key);
     assert_eq!(texts(&block_on(store.open(&"fork".parse().unwrap())).unwrap()).len(), 2);
+    // Whoever has read a fork has the key, and is not given the session by it.
+    let gone = block_on(store.open(session.id()));
+    assert!(matches!(gone, Err(Error::Erased(_))), "{gone:?}");
+}
+
+fn erase(folder: &Path, key: &MasterKey, id: &str) {
+    let backend = EncryptedBackend::new(FileBackend::new(folder), key);
+    assert!(block_on(backend.erase(&id.parse().unwrap())).unwrap());
+}
+
+#[test]
+fn an_erased_session_is_called_one_and_nothing_is_added_to_it() {
+    let (folder, key) = (folder(), MasterKey::generate().unwrap());
+    let (store, other) = (store_at(&folder, &key), store_at(&folder, &key));
+    let (session, log) = (begin(&store, "talk"), |name| LogKey::new("talk".parse().unwrap(), name));
+    begin(&store, "other");
+    // More than a catalog leaves out.
+    (0..40).for_each(|number| drop(begin(&store, &format!("more-{number}"))));
+    std::thread::sleep(std::time::Duration::from_millis(2100));
+    assert_eq!(block_on(store.list(&Filter::everything())).unwrap().sessions.len(), 42);
+    let line = Line::new(&entry(3), Stamp { position: 0, ..line_of(&store, &session).stamp().clone() });
+    erase(&folder, &key, "talk");
+    let erased = |what: &str, error: Option<Error>| {
+        assert!(matches!(&error, Some(Error::Erased(id)) if id == session.id()), "{what}: {error:?}");
+    };
+    erased("open", block_on(other.open(session.id())).err());
+    erased("metadata", block_on(other.metadata(session.id())).err());
+    erased("delete", block_on(other.delete(session.id())).err());
+    erased("verify", block_on(other.verify(session.id())).err());
+    erased("repair", block_on(other.repair(session.id(), Mode::Apply)).err());
+    erased("read", block_on(other.backend().read(&log(LogName::Messages), From::Last, 1)).err());
+    let begun = block_on(other.backend().append(&log(LogName::Transcript), 0, &[line], Durability::Synced));
+    erased("begin a log", begun.err());
+    std::thread::sleep(std::time::Duration::from_millis(150));
+    erased("append", block_on(async { session.append(entry(2)).await?.await }).err());
+    let taken = block_on(other.create(NewSession::at("/work").id(session.id().clone())));
+    assert!(matches!(taken, Err(Error::SessionExists(_))), "{taken:?}");
+    let listing = block_on(other.list(&Filter::everything())).unwrap();
+    assert_eq!(listing.sessions.len(), 41);
+    erased("list", listing.unreadable.into_iter().next().map(|(_, error)| error));
+}
+
+#[test]
+fn a_key_that_is_not_there_or_another_masters_is_no_erased_one() {
+    let (folder, key) = (folder(), MasterKey::generate().unwrap());
+    let id = begin(&store_at(&folder, &key), "talk").id().clone();
+    let another = EncryptedBackend::new(FileBackend::new(&folder), &MasterKey::generate().unwrap());
+    let refused = block_on(another.is_erased(&id));
+    assert!(refused.unwrap_err().to_string().contains("another master key"));
+    fs::remove_dir_all(folder.join("keys")).unwrap();
+    let store = store_at(&folder, &key);
+    let refused = block_on(store.open(&id)).unwrap_err();
+    assert!(matches!(&refused, Error::Damaged { reason, .. } if reason == "it has no key"), "{refused}");
+    let cleaned = block_on(store.gc(&Cleaning::default())).unwrap();
+    assert_eq!((cleaned.purged.len(), cleaned.failed.len()), (0, 1), "it may be brought back from a backup");
+}
+
+/// Once, one erased session kept all others from being purged, and all contents from being cleared away.
+#[test]
+fn what_is_left_of_an_erased_session_is_cleared_away_and_nothing_else() {
+    let (folder, key) = (folder(), MasterKey::generate().unwrap());
+    let store = store_at(&folder, &key);
+    let blobs = ["talk", "other", "trashed"].map(|id| {
+        let (session, blob) = (begin(&store, id), BlobId::of(id.as_bytes()));
+        block_on(store.backend().put_blob(&blob, &mut id.as_bytes())).unwrap();
+        let record = format!(r#"{{"id":"c1","changes":[{{"hash":"{blob}"}}]}}"#);
+        block_on(session.append_checkpoint(Entry::parse(record).unwrap())).unwrap();
+        blob
+    });
+    block_on(store.delete(&"trashed".parse().unwrap())).unwrap();
+    erase(&folder, &key, "talk");
+    assert!(block_on(store.purge(&"trashed".parse().unwrap())).unwrap(), "beside an erased one");
+    let cleaning = Cleaning { blobs_after: ZERO, grace: ZERO, ..Cleaning::default() };
+    let plan = block_on(store.gc(&Cleaning { mode: Mode::Plan, ..cleaning.clone() })).unwrap();
+    let cleaned = [plan, block_on(store.gc(&cleaning)).unwrap()];
+    for Cleaned { purged, failed, blobs: gone, .. } in cleaned {
+        assert_eq!((purged, failed.len()), (vec!["talk".parse().unwrap()], 0));
+        let mut gone_too = vec![blobs[0], blobs[2]];
+        gone_too.sort();
+        assert_eq!(gone, gone_too);
+    }
+    assert_eq!(block_on(store.ids()).unwrap(), ["other".parse().unwrap()]);
+    assert!(block_on(store.backend().get_blob(&blobs[1], 0..9)).unwrap().is_some());
+    begin(&store, "talk");
+    assert_eq!(texts(&block_on(store.open(&"talk".parse().unwrap())).unwrap()).len(), 1);
+}
+
+#[test]
+fn a_purge_of_an_erased_session_and_of_one_behind_it_leaves_forks_what_they_inherit() {
+    let (folder, key) = (folder(), MasterKey::generate().unwrap());
+    let store = store_at(&folder, &key);
+    let mut session = begin(&store, "first");
+    for (number, id) in [(2, "second"), (3, "third")] {
+        session = block_on(session.fork(Fork::default().id(id.parse().unwrap()))).unwrap();
+        say(&session, number);
+    }
+    store.close().unwrap();
+    erase(&folder, &key, "second");
+    erase(&folder, &key, "first");
+    let read = || {
+        let store = store_at(&folder, &key);
+        texts(&block_on(store.open(&"third".parse().unwrap())).unwrap()).len()
+    };
+    assert_eq!(read(), 3, "through both");
+    for purged in ["first", "second"] {
+        let store = store_at(&folder, &key);
+        assert!(block_on(store.purge(&purged.parse().unwrap())).unwrap());
+        assert_eq!(read(), 3, "without {purged}");
+    }
+    assert_eq!(block_on(store_at(&folder, &key).ids()).unwrap().len(), 1);
+}
+
+#[test]
+fn a_key_that_was_taken_from_forks_as_well_is_nowhere_and_they_have_copies() {
+    let (folder, key) = (folder(), MasterKey::generate().unwrap());
+    let store = store_at(&folder, &key);
+    let session = begin(&store, "talk");
+    let fork = block_on(session.fork(Fork::default().id("fork".parse().unwrap()))).unwrap();
+    say(&session, 2);
+    block_on(store.detach_forks(session.id())).unwrap();
+    store.close().unwrap();
+    erase(&folder, &key, "talk");
+    let backend = EncryptedBackend::new(FileBackend::new(&folder), &key);
+    assert_eq!(block_on(backend.disinherit(session.id())).unwrap(), 1);
+    let store = store_at(&folder, &key);
+    assert_eq!(texts(&block_on(store.open(fork.id())).unwrap()).len(), 1);
+    let log = LogKey::new(session.id().clone(), LogName::Messages);
+    let read = block_on(store.backend().read(&log, From::Position(0), 1 << 20));
+    assert!(matches!(read, Err(Error::Erased(_))), "{read:?}");
 }
 
 #[test]
@@ -269,7 +395,7 @@ fn a_damaged_log_is_repaired_without_its_key_and_read_with_it() {
     fs::write(&log, bytes).unwrap();
     let store = store_at(&folder, &key);
     let id: SessionId = "talk".parse().unwrap();
-    block_on(store.repair(&id, rethread_store::Mode::Apply)).unwrap();
+    block_on(store.repair(&id, Mode::Apply)).unwrap();
     let session = block_on(store.open(&id)).unwrap();
     let said = texts(&session);
     assert_eq!(said.len(), 3, "{said:?}");
@@ -471,7 +597,7 @@ fn what_a_repair_kept_of_a_group_can_be_read_with_its_key() {
     bytes[second + 30] ^= 1;
     fs::write(&log, bytes).unwrap();
     let store = store_at(&folder, &key);
-    let repair = block_on(store.repair(session.id(), rethread_store::Mode::Apply)).unwrap();
+    let repair = block_on(store.repair(session.id(), Mode::Apply)).unwrap();
     assert_eq!(repair.rewrites[0].1.lost, [3]);
     let said = texts(&block_on(store.open(session.id())).unwrap()).join(" ");
     let found = (1..=5).filter(|number| said.contains(&format!("{SECRET} {number}"))).collect::<Vec<_>>();

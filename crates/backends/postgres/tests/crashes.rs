@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pollster::block_on;
 use rethread_store::{Options, Store};
@@ -54,4 +54,51 @@ fn a_server_that_is_killed_loses_nothing_it_acknowledged_and_doubles_nothing() {
     }
     assert_eq!(there.len(), appended.iter().map(Vec::len).sum::<usize>());
     assert!(block_on(store.verify(session.id())).unwrap().is_ok());
+}
+
+/// Holds the place that the next record of a log will take, without ever filling it: whoever adds one waits there, in the
+/// middle of a transaction that has written something.
+const HOLD: &str = "BEGIN;
+    INSERT INTO rethread.lines (log, position, ends, bytes)
+        SELECT id, next, 0, '' FROM rethread.logs WHERE session = 's' AND name = 'messages';
+    SELECT pg_sleep(600);
+    ROLLBACK";
+/// Those who wait for another's transaction, with one of their own that has changed something.
+const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock' AND backend_xid IS NOT NULL";
+
+#[test]
+fn a_server_that_is_killed_within_a_transaction_that_has_written_leaves_nothing_of_it_and_it_is_made_again() {
+    let Some(server) = installed(Postgres::start(&[], &[])) else { return };
+    let database = server.database();
+    let (store, session) = store_on(&server.url(&database));
+    let mut expected = Vec::new();
+    for round in 0..3 {
+        let id = format!("u{round}");
+        thread::scope(|scope| {
+            let holding = scope.spawn(|| server.try_sql(&database, HOLD));
+            let held = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'";
+            wait_for(&server, &database, held);
+            let appending = scope.spawn(|| block_on(session.append(entry(&id))).unwrap().wait().unwrap());
+            wait_for(&server, &database, WAITING);
+            server.kill();
+            holding.join().unwrap().expect_err("the server was killed under it");
+            server.restart();
+            appending.join().unwrap();
+        });
+        expected.push(id);
+        let again = Store::new(on(&server.url(&database)), Options::default());
+        assert_eq!(ids(&block_on(again.open(session.id())).unwrap()), expected);
+        assert!(block_on(again.verify(session.id())).unwrap().is_ok());
+    }
+    store.close().unwrap();
+}
+
+/// Waits until a count is one.
+fn wait_for(server: &Postgres, database: &str, count: &str) {
+    let begun = Instant::now();
+    while server.sql(database, count) != "1" {
+        assert!(begun.elapsed() < Duration::from_secs(60), "still not: {count}");
+        thread::sleep(Duration::from_millis(20));
+    }
 }

@@ -85,3 +85,33 @@ fn a_wrong_password_is_refused_and_not_told() {
     assert!(refused.contains("password authentication failed") && !refused.contains("wr0ng"), "{refused}");
     assert!(get(None).unwrap_err().contains("password missing"));
 }
+
+#[test]
+fn a_server_that_knows_its_clients_by_certificates_lets_in_who_has_one_and_nobody_else() {
+    let read = |name: &str| std::fs::read_to_string(fixture(name)).unwrap();
+    let (certificate, private, clients) = (read("server.pem"), read("server.key"), read("clients.pem"));
+    let who = "local all all trust\nhostssl all all 127.0.0.1/32 cert\n";
+    let files = [
+        ("server.crt", certificate.as_str()),
+        ("server.key", &private),
+        ("clients.crt", &clients),
+        ("pg_hba.conf", who),
+    ];
+    let started = Postgres::start(&["ssl=on", "ssl_ca_file=clients.crt"], &files);
+    let Some(server) = installed(started) else { return };
+    server.sql("postgres", "CREATE ROLE ada LOGIN SUPERUSER");
+    let with = |certificate: &str| {
+        let (certificate, key) = (fixture(certificate), fixture("client.key"));
+        let authority = fixture("authority.pem");
+        format!("sslmode=verify-full&sslrootcert={authority}&sslcert={certificate}&sslkey={key}")
+    };
+    assert_eq!(try_to_put(server.port(), "localhost", &with("client.pem")), Ok(()));
+    for (parameters, reason) in [
+        ("sslmode=require".to_owned(), "certificate"),
+        (with("impostor.pem"), "unknown"),
+        (with("nowhere.pem"), "nowhere.pem"),
+    ] {
+        let refused = try_to_put(server.port(), "localhost", &parameters).unwrap_err();
+        assert!(refused.to_lowercase().contains(reason), "{parameters}: {refused}");
+    }
+}

@@ -1,8 +1,8 @@
 //! Requests over HTTP, on connections that are kept, and what the server's clock says.
 
 use std::error::Error as StdError;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,13 +19,21 @@ use object_store::client::{
     HttpResponse, HttpResponseBody, HttpService,
 };
 use object_store::{ClientConfigKey, ClientOptions};
-use rustls::ClientConfig;
 use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
 
 /// How long making a connection may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// How long a connection that nobody uses is kept; servers end theirs after about a minute.
 const KEPT: Duration = Duration::from_secs(20);
+
+/// Who vouches for servers, as this machine has it. Read once: that takes longer than a request.
+static TRUSTED: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
+    let mut trusted = RootCertStore::empty();
+    // One that cannot be read vouches for nobody; the others may.
+    trusted.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    Arc::new(trusted)
+});
 
 /// What makes the way to a server.
 #[derive(Clone, Debug, Default)]
@@ -36,13 +44,10 @@ pub(crate) struct Connector {
 impl Connect for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         let begun = |error| object_store::Error::Generic { store: "S3", source: Box::new(error) };
-        let mut trusted = rustls::RootCertStore::empty();
-        // One that cannot be read vouches for nobody; the others may.
-        trusted.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(begun)?
-            .with_root_certificates(trusted)
+            .with_root_certificates(Arc::clone(&TRUSTED))
             .with_no_client_auth();
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);

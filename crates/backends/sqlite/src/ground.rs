@@ -7,27 +7,7 @@ use std::path::Path;
 
 use rethread_store::{Error, Result};
 
-/// File systems on which several machines may have the file open, by the numbers that Linux gives them.
-const SHARED: [(&str, i64); 18] = [
-    ("9P", 0x0102_1997),
-    ("AFS", 0x5346_414F),
-    ("AFS of the kernel", 0x6B41_4653),
-    ("BeeGFS", 0x1983_0326),
-    ("Ceph", 0x00C3_6400),
-    ("CIFS", 0xFF53_4D42),
-    ("Coda", 0x7375_7245),
-    ("FUSE, which SSH and virtio come by", 0x6573_5546),
-    ("GFS2", 0x0116_1970),
-    ("GPFS", 0x4750_4653),
-    ("Lustre", 0x0BD0_0BD0),
-    ("NFS", 0x6969),
-    ("OCFS2", 0x7461_636F),
-    ("PanFS", 0xAAD7_AAEA),
-    ("SMB", 0x517B),
-    ("SMB 2", 0xFE53_4D42),
-    ("VirtualBox", 0x786F_4256),
-    ("VMware", 0xBACB_ACBC),
-];
+use crate::shared_file_system::is_shared;
 
 /// Refuses a file system that locks and shared memory do not work on.
 pub(crate) fn check(path: &Path) -> Result<()> {
@@ -46,10 +26,6 @@ fn check_by(path: &Path, kind_of: impl Fn(&Path) -> Option<i64>) -> Result<()> {
         text: path.display().to_string(),
         rule: "it is on a network file system, where SQLite may lose data; use a local disk, or PostgreSQL",
     })
-}
-
-fn is_shared(kind: i64) -> bool {
-    SHARED.iter().any(|(_, number)| *number == kind)
 }
 
 /// Makes a file that only its owner can read, unless it is there; what SQLite puts beside it gets the same rights.
@@ -79,11 +55,6 @@ fn make_folder_of(path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn file_systems_that_machines_share_are_known_by_their_numbers() {
-        assert!(is_shared(0x6969) && is_shared(0xFF53_4D42) && !is_shared(0xEF53) && !is_shared(0x5846_5342));
-    }
 
     /// Such a file system takes another machine; here a folder is taken for one.
     #[test]

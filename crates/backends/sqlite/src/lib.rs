@@ -27,6 +27,7 @@ mod ground;
 mod listing;
 mod logs;
 mod schema;
+mod shared_file_system;
 mod sqlite_backend;
 mod wide;
 

@@ -91,6 +91,9 @@ pub(crate) struct Rewind {
     /// Undo the rewind that gave this receipt
     #[arg(long, value_name = "RECEIPT")]
     pub(crate) undo: Option<EntryId>,
+    /// Also fork the conversation before the same message, and print the new session's id
+    #[arg(long, conflicts_with_all = ["undo", "turn"])]
+    pub(crate) fork: bool,
     /// Only say what would be done
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -8,7 +8,9 @@ use crate::named::NamedSession;
 
 /// Run the keeper: every session in one place, for browsers and scripts on this machine
 ///
-/// Settings also come from $XDG_CONFIG_HOME/rethread/config.toml, table `[serve]`, by the names of these flags; flags win.
+/// Settings also come from $XDG_CONFIG_HOME/rethread/config.toml, by the names of these flags: `store` and `claude-dir`, which
+/// hold for every command, and in the table `[serve]` `listen`, `allowed-root`, `allow-host`, `claude-bin`, `allow-bypass` and
+/// `no-open`. Flags win, and then the environment.
 #[derive(Debug, Arguments)]
 pub(crate) struct Serve {
     /// Where to listen; port 0 picks a free one
@@ -116,6 +118,9 @@ pub(crate) struct Send {
     /// Follow the session until the turn ends
     #[arg(long, short)]
     pub(crate) watch: bool,
+    /// Print what became of it as JSON; with --watch, the events as they come, one per line
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// End the turn that runs
@@ -148,15 +153,15 @@ pub(crate) struct Attention {
     #[arg(long, group = "decision", requires = "id")]
     pub(crate) deny: bool,
     /// Allow the same for the rest of the session
-    #[arg(long, requires = "allow")]
+    #[arg(long, requires = "allow", conflicts_with = "deny")]
     pub(crate) session: bool,
     /// What the model is told
-    #[arg(long, requires = "deny", value_name = "TEXT")]
+    #[arg(long, requires = "deny", conflicts_with = "allow", value_name = "TEXT")]
     pub(crate) message: Option<String>,
     /// Also those that are over
     #[arg(long, short, conflicts_with = "id")]
     pub(crate) all: bool,
-    /// Print each request as JSON, one object per line
+    /// Print each request as JSON, one object per line; an answered one too
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -40,7 +40,8 @@ pub(crate) struct Export {
     pub(crate) without_files: bool,
 }
 
-/// Copy a session into another store: its records, its checkpoints, the contents of files, and what it inherits from
+/// Copy a session into another store: its records, its checkpoints, the contents of files, what it inherits from, and the
+/// sessions of its subagents
 ///
 /// Again, it brings the copy up to date.
 #[derive(Debug, Arguments)]
@@ -58,7 +59,7 @@ pub(crate) struct Copy {
     pub(crate) json: bool,
 }
 
-/// Bring another store up to date: copy into it whatever it lacks of every session
+/// Bring another store up to date: copy into it whatever it lacks of every session, and memories of projects
 ///
 /// One that is interrupted goes on where it ended. Nothing in the other store is ever changed or removed.
 #[derive(Debug, Arguments)]

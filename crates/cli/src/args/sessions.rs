@@ -66,7 +66,7 @@ pub(crate) struct Show {
     /// Only up to this entry: what resuming at it would restore
     #[arg(long, visible_alias = "branch", value_name = "UUID", conflicts_with_all = ["all", "transcript"])]
     pub(crate) at: Option<NamedEntry>,
-    /// Every entry of every branch
+    /// Every entry of every branch, and which of them are not on the active one; of Claude Code's own also lines that only say something about the session
     #[arg(long, conflicts_with = "transcript")]
     pub(crate) all: bool,
     /// The agent's full message stream instead of the conversation
@@ -75,7 +75,7 @@ pub(crate) struct Show {
     /// Print the lines as they are stored, stamps included; with --all notes too
     #[arg(long, conflicts_with = "json")]
     pub(crate) stamped: bool,
-    /// Print the lines as they stand in Claude Code's own file
+    /// Print the lines of the conversation as they stand in Claude Code's own file; with --all every line of it, damaged ones too
     #[arg(long, conflicts_with_all = ["json", "stamped"])]
     pub(crate) raw: bool,
     /// First make sure that everything shown would survive a power cut
@@ -84,6 +84,9 @@ pub(crate) struct Show {
     /// One subagent instead, by its id or the beginning of one; for old versions, by its first entry's
     #[arg(long, value_name = "AGENT", conflicts_with_all = ["at", "all", "transcript", "stamped", "latest"])]
     pub(crate) subagent: Option<String>,
+    /// List the branches of one of Claude Code's own instead: each by its last message, which --branch takes
+    #[arg(long, conflicts_with_all = ["at", "all", "transcript", "stamped", "raw", "subagent", "subagents", "latest"])]
+    pub(crate) branches: bool,
     /// List the subagents instead
     #[arg(long, conflicts_with_all = ["at", "all", "transcript", "stamped", "raw", "subagent", "latest"])]
     pub(crate) subagents: bool,
@@ -189,6 +192,15 @@ pub(crate) struct Restore {
 /// A session that is not in the trash must be named by its whole id.
 #[derive(Debug, Arguments)]
 pub(crate) struct Purge {
+    /// The session
+    pub(crate) id: NamedSession,
+}
+
+/// Destroy the key of a session in an encrypted store: no copy of it can be read any more, not even one in a backup
+///
+/// Its forks get copies of what they inherit. The session must be named by its whole id.
+#[derive(Debug, Arguments)]
+pub(crate) struct Erase {
     /// The session
     pub(crate) id: NamedSession,
 }

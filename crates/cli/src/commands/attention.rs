@@ -61,6 +61,10 @@ impl Attention {
         });
         let path = format!("/attention/{}/decision", request.shown.id);
         let decided: Request = place.ask(async |client| client.post(&path, &body).await)?;
+        if typed.json {
+            ui.data(&serde_json::to_vec(&decided).unwrap_or_default())?;
+            return Ok(Done::Fully);
+        }
         let word = if typed.allow { "Allowed" } else { "Denied" };
         ui.say(&format!("{word}: {}.", decided.shown.tool_name));
         Ok(Done::Fully)

@@ -28,7 +28,7 @@ impl From<args::Checkpoints> for Checkpoints {
 
 impl Checkpoints {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
-        if let Some(id) = self.session.only_native(context)? {
+        if let Some(id) = self.session.native(context)? {
             return native::checkpoints(&id, self.answer, context, ui);
         }
         let session = pollster::block_on(self.session.open(context))?;

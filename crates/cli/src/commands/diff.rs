@@ -29,7 +29,7 @@ impl From<args::Diff> for Diff {
 
 impl Diff {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
-        if let Some(id) = self.session.only_native(context)? {
+        if let Some(id) = self.session.native(context)? {
             return native::diff(&id, self.to.as_str(), context, ui);
         }
         let session = pollster::block_on(self.session.open(context))?;

@@ -1,14 +1,16 @@
 //! `doctor`: everything damaged or surprising in Claude Code's own sessions, and what to do.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
-use rethread_transcripts::{Directory, Fault, FaultKind, Listing, Session, Subagent, Transcript};
+use rethread_transcripts::{Fault, FaultKind, Listing, Session};
 use serde_json::json;
 
 use crate::args;
 use crate::context::Context;
-use crate::failure::{Done, Failure, in_one_line};
+use crate::failure::{Done, Failure};
 use crate::named::NamedSession;
+use crate::native::{Examination, Surroundings, quoted};
 use crate::text::{count, one_line};
 use crate::ui::{Answer, Tone, Ui};
 
@@ -28,16 +30,10 @@ impl From<args::Doctor> for Doctor {
     }
 }
 
-/// What is the matter with one session.
-struct Findings {
-    faults: Vec<Fault>,
-    unreadable: Option<String>,
-    notes: Vec<String>,
-}
-
 impl Doctor {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
         let Listing { mut sessions, unreadable, .. } = context.native.listing()?;
+        let around = Surroundings::of(&sessions, context);
         if let Some(named) = &self.session {
             let Some(id) = named.native(context)? else {
                 let hint = context.command("verify");
@@ -51,20 +47,21 @@ impl Doctor {
             }
             sessions.retain(|session| session.session_id == id);
         }
-        let (mut ill, all) = (0, sessions.len());
+        let (mut ill, all, mut seen) = (0, sessions.len(), HashSet::new());
         for (number, session) in sessions.iter().enumerate() {
             ui.progress("looking at session", number + 1, all);
-            let findings = examine(session);
-            let is_ill =
-                findings.unreadable.is_some() || findings.faults.iter().any(|fault| fault.kind.is_damage());
-            ill += usize::from(is_ill);
+            // The newest of one id comes first.
+            let newest = seen.insert(&session.session_id);
+            let findings = Examination::of(session, newest, &around, context);
+            ill += usize::from(findings.is_ill());
             match self.answer {
                 Answer::Json => tell_programs(session, &findings, ui)?,
-                Answer::Text => tell_people(session, &findings, is_ill, context, ui)?,
+                Answer::Text => tell_people(session, &findings, context, ui)?,
             }
         }
         if self.session.is_none() {
             ill += tell_unreadable(&unreadable, self.answer, ui)?;
+            tell_stale(self.answer, context, ui)?;
         }
         let unended = if self.session.is_none() { self.unended(context, ui)? } else { 0 };
         if self.answer == Answer::Text {
@@ -78,6 +75,9 @@ impl Doctor {
     fn unended(&self, context: &Context, ui: &mut Ui) -> Result<usize, Failure> {
         let mut all = 0;
         for id in pollster::block_on(context.store.ids())? {
+            if pollster::block_on(context.store.backend().is_erased(&id))? {
+                continue;
+            }
             let rewinds = pollster::block_on(rethread_checkpoint::interrupted(&context.store, &id));
             for rewind in rewinds.map_err(crate::files::failure)? {
                 all += 1;
@@ -89,7 +89,7 @@ impl Doctor {
                 }
                 let (short, root) = (context.short(&id), rewind.root.display());
                 ui.line(Tone::Strong, &format!("{short}  a rewind of {root} has not ended"))?;
-                let command = context.command(&format!("checkpoints {short}"));
+                let command = context.command(&format!("checkpoints stored:{short}"));
                 ui.line(Tone::Faint, &format!("  {command} finishes it, or takes it back"))?;
             }
         }
@@ -118,6 +118,30 @@ fn tell_unreadable(folders: &[PathBuf], answer: Answer, ui: &mut Ui) -> Result<u
     Ok(folders.len())
 }
 
+/// Tells of processes that were killed and are still in Claude Code's register.
+fn tell_stale(answer: Answer, context: &Context, ui: &mut Ui) -> Result<(), Failure> {
+    let Ok(claude) = context.native.claude() else { return Ok(()) };
+    for stale in claude.stale() {
+        match answer {
+            Answer::Json => {
+                let line = json!({ "session_id": stale.session, "stale_process": stale.pid, "path": stale.path.to_string_lossy() });
+                ui.data(line.to_string().as_bytes())?;
+            }
+            Answer::Text => {
+                let id = context.short_of(&stale.session);
+                let what = format!("{id}  process {} was killed while it was at work on it", stale.pid);
+                ui.line(Tone::Strong, &what)?;
+                let clear = format!(
+                    "  it counts as ended; `rm {}` makes Claude Code forget it too",
+                    quoted(&stale.path)
+                );
+                ui.line(Tone::Faint, &clear)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn copy(id: &str, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
     let written = context.native.claude()?.repaired_copy(id)?;
     ui.data(written.session_id.as_bytes())?;
@@ -128,49 +152,18 @@ fn copy(id: &str, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
     Ok(Done::Fully)
 }
 
-fn examine(session: &Session) -> Findings {
-    let mut findings = Findings { faults: Vec::new(), unreadable: None, notes: Vec::new() };
-    match Transcript::open(&session.path) {
-        Ok(transcript) => findings.faults = transcript.faults(),
-        Err(error) => findings.unreadable = Some(in_one_line(&error)),
-    }
-    if session.live.is_some() {
-        // It may be in the middle of a line.
-        findings.faults.retain(|fault| fault.kind != FaultKind::TornTail);
-    }
-    if session.directory == Directory::Vanished
-        && let Some(cwd) = &session.cwd
-    {
-        findings.notes.push(format!("its directory {} is gone", cwd.display()));
-    }
-    for subagent in Subagent::all_of(&session.path) {
-        let is_damaged = |it: Transcript| it.faults().iter().any(|fault| fault.kind.is_damage());
-        match Transcript::open(&subagent.path).map(is_damaged) {
-            Ok(false) => {}
-            Ok(true) => {
-                findings
-                    .notes
-                    .push(format!("the transcript of its subagent {} is damaged", subagent.agent_id));
-            }
-            Err(error) => findings.notes.push(in_one_line(&error)),
-        }
-    }
-    findings
-}
-
-fn tell_programs(session: &Session, findings: &Findings, ui: &mut Ui) -> Result<(), Failure> {
+fn tell_programs(session: &Session, findings: &Examination, ui: &mut Ui) -> Result<(), Failure> {
     let faults = serde_json::to_value(&findings.faults).unwrap_or_default();
     let line = json!({
         "session_id": session.session_id, "path": session.path.to_string_lossy(), "faults": faults, "unreadable": findings.unreadable,
-        "notes": findings.notes,
+        "notes": findings.notes.iter().map(|note| &note.what).collect::<Vec<_>>(),
     });
     ui.data(line.to_string().as_bytes())
 }
 
 fn tell_people(
     session: &Session,
-    findings: &Findings,
-    is_ill: bool,
+    findings: &Examination,
     context: &Context,
     ui: &mut Ui,
 ) -> Result<(), Failure> {
@@ -187,15 +180,19 @@ fn tell_people(
         let json = context.command(&format!("doctor {id} --json"));
         ui.line(Tone::Faint, &format!("  and {} more; {json} names all of them", count(more + 1, "fault")))?;
     }
-    for note in findings.unreadable.iter().chain(&findings.notes) {
-        ui.line(Tone::Plain, &format!("  {note}"))?;
+    if let Some(reason) = &findings.unreadable {
+        ui.line(Tone::Plain, &format!("  {reason}"))?;
+    }
+    for note in &findings.notes {
+        ui.line(Tone::Plain, &format!("  {}", note.what))?;
+        note.advice.iter().try_for_each(|advice| ui.line(Tone::Faint, &format!("  {advice}")))?;
     }
     let has_halves = findings.faults.iter().any(|fault| fault.kind == FaultKind::LoneSurrogate);
     let is_hopeless = |fault: &Fault| matches!(fault.kind, FaultKind::Empty | FaultKind::NothingReadable);
     if findings.faults.iter().any(is_hopeless) {
         let command = context.command(&format!("delete {id}"));
         ui.line(Tone::Faint, &format!("  there is nothing to save; {command} moves it to the trash"))?;
-    } else if (is_ill || has_halves) && findings.unreadable.is_none() {
+    } else if (findings.is_ill() || has_halves) && findings.unreadable.is_none() {
         let command = context.command(&format!("doctor {id} --copy"));
         ui.line(Tone::Faint, &format!("  {command} writes what can be read as a new session"))?;
     }

@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::args;
 use crate::context::Context;
 use crate::failure::{Done, Failure};
+use crate::family::replicate_family;
 use crate::files::size;
 use crate::named::NamedSession;
 use crate::native::{self, Handoff as Handed};
@@ -113,27 +114,4 @@ fn refuse_what_is_older(id: &SessionId, to: Option<&Store>, context: &Context) -
     let message = format!("session {id} was handed over by {} since it was last here", last.host);
     let hint = "`rethread take ID --from URL` takes that first; nothing was changed";
     Err(Failure::failed(message, hint))
-}
-
-/// Copies a session and those of its subagents.
-pub(super) fn replicate_family(
-    id: &SessionId,
-    from: &Store,
-    to: &Store,
-    ui: &mut Ui,
-) -> Result<Replicated, Failure> {
-    use rethread_store::{Filter, Show};
-    let mut filter = Filter::everything();
-    (filter.parent, filter.children) = (Some(id.clone()), Show::Only);
-    let children = pollster::block_on(from.list(&filter))?.sessions.into_iter().map(|it| it.session_id);
-    let mut all = Replicated::default();
-    for session in std::iter::once(id.clone()).chain(children) {
-        let before = all.records;
-        let mut tell = |so_far: Replicated| ui.progress_so_far("copying records", before + so_far.records);
-        let done = pollster::block_on(from.replicate(&session, to, &mut tell))?;
-        all.sessions += done.sessions;
-        all.records += done.records;
-        all.contents += done.contents;
-    }
-    Ok(all)
 }

@@ -231,10 +231,20 @@ fn thrown_away(session: &TrashedSession, ui: &mut Ui) -> Result<(), Failure> {
 }
 
 fn tell_unreadable(listing: &Listing, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
-    for (session, error) in &listing.unreadable {
+    let is_erased = |error: &Error| matches!(error, Error::Erased(_));
+    let (erased, damaged): (Vec<_>, Vec<_>) =
+        listing.unreadable.iter().partition(|(_, error)| is_erased(error));
+    for (session, error) in &damaged {
         ui.warn(&format!("session {} cannot be read: {}", context.short(session), context.describe(error)));
     }
-    let Some((session, _)) = listing.unreadable.first() else { return Ok(Done::Fully) };
+    for (session, _) in &erased {
+        let gc = context.command("gc");
+        ui.say(&format!(
+            "Session {} was erased; {gc} clears away what is left of it.",
+            context.short(session)
+        ));
+    }
+    let Some((session, _)) = damaged.first() else { return Ok(Done::Fully) };
     ui.hint(&format!("{} says what is damaged", context.command_on("verify", session)));
     Ok(Done::Partly)
 }

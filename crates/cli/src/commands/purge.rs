@@ -35,8 +35,8 @@ impl Purge {
     fn check(&self, id: &SessionId, context: &Context) -> Result<(), Failure> {
         let in_trash = || match pollster::block_on(context.store.metadata(id)) {
             Ok(metadata) => metadata.trashed_at.is_some(),
-            // A purge that was interrupted may be finished.
-            Err(error) => matches!(error, Error::SessionNotFound(_)),
+            // A purge that was interrupted may be finished, and of what was erased there is nothing left to lose.
+            Err(error) => matches!(error, Error::SessionNotFound(_) | Error::Erased(_)),
         };
         if self.session.is_whole(id) || in_trash() {
             return Ok(());

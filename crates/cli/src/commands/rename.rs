@@ -6,6 +6,9 @@ use crate::failure::{Done, Failure};
 use crate::named::NamedSession;
 use crate::ui::Ui;
 
+/// How many characters of a name Claude Code keeps.
+const LONGEST: usize = 200;
+
 #[derive(Debug)]
 pub(crate) struct Rename {
     session: NamedSession,
@@ -21,8 +24,9 @@ impl From<args::Rename> for Rename {
 impl Rename {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
         if let Some(id) = self.session.native(context)? {
-            context.native.claude()?.rename(&id, &self.name)?;
-            ui.say(&format!("Session {} is now called {:?}.", context.short_of(&id), self.name.trim()));
+            let name = context.native.claude()?.rename(&id, &self.name)?;
+            ui.say(&format!("Session {} is now called {name:?}.", context.short_of(&id)));
+            tell_if_cut(&self.name, &name, ui);
             return Ok(Done::Fully);
         }
         let session = pollster::block_on(self.session.open(context))?;
@@ -34,5 +38,15 @@ impl Rename {
         context.write(session.update(move |metadata| metadata.name = Some(given.clone())))?;
         ui.say(&format!("Session {} is now called {name:?}.", context.short(session.id())));
         Ok(Done::Fully)
+    }
+}
+
+/// Says that not all of a name was kept.
+fn tell_if_cut(typed: &str, name: &str, ui: &mut Ui) {
+    let (typed, kept) = (typed.trim().chars().count(), name.chars().count());
+    if typed > LONGEST && kept < typed {
+        ui.warn(&format!(
+            "Claude Code's names have at most {LONGEST} characters: {kept} of {typed} were kept"
+        ));
     }
 }

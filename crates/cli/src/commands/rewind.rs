@@ -11,6 +11,7 @@ use crate::args;
 use crate::context::Context;
 use crate::failure::{Done, Failure};
 use crate::files::{self, failure};
+use crate::fork_point::ForkPoint;
 use crate::named::NamedSession;
 use crate::text::count;
 use crate::ui::{Answer, Tone, Ui};
@@ -19,6 +20,7 @@ use crate::ui::{Answer, Tone, Ui};
 pub(crate) struct Rewind {
     session: Option<NamedSession>,
     to: Point,
+    fork: bool,
     dry_run: bool,
     only: Vec<PathBuf>,
     force: Vec<PathBuf>,
@@ -40,6 +42,7 @@ impl From<args::Rewind> for Rewind {
         Self {
             session: typed.session,
             to,
+            fork: typed.fork,
             dry_run: typed.dry_run,
             only,
             force,
@@ -62,13 +65,61 @@ impl Rewind {
             force: files::beneath(&checkpoints, &self.force)?,
             leave: files::beneath(&checkpoints, &self.leave)?,
         };
+        let before = self.before(&checkpoints, &session, context)?;
         let done = self.rewind(&checkpoints, &choices, ui);
+        let is_done = matches!(&done, Ok((_, rewound)) if rewound.receipt.is_some());
+        let (offer, forked) = match before.filter(|_| is_done) {
+            Some(before) if self.fork => (None, Some(before.fork(&session, context))),
+            before => (before, None),
+        };
+        // The files are as they were by now, and whoever asked must hear how that is taken back.
         match (done, self.answer) {
-            (Ok((plan, rewound)), Answer::Text) => self.tell(&plan, &rewound, &session, context, ui),
-            (Ok((_, rewound)), Answer::Json) => json(&rewound, ui),
+            (Ok((plan, rewound)), Answer::Text) => {
+                let told = self.tell(&plan, &rewound, &session, context, ui)?;
+                if let Some(fork) = forked {
+                    ui.data(fork?.as_bytes())?;
+                }
+                if let Some(before) = offer {
+                    let command = before.command(&session, context);
+                    ui.hint(&format!(
+                        "{command} takes the conversation back as far, into a session of its own"
+                    ));
+                }
+                Ok(told)
+            }
+            (Ok((_, rewound)), Answer::Json) => {
+                let fork = forked.as_ref().and_then(|forked| forked.as_ref().ok());
+                let told = json(&rewound, fork.map(String::as_str), ui)?;
+                forked.transpose()?;
+                Ok(told)
+            }
             (Err(Error::Store(error)), _) => Err(error.into()),
-            (Err(error), Answer::Json) => json(&Rewound::refused(&error), ui),
+            (Err(error), Answer::Json) => json(&Rewound::refused(&error), None, ui),
             (Err(error), Answer::Text) => Err(failure(error)),
+        }
+    }
+
+    /// Returns where the conversation can be forked. Whether there is anything to fork is known before a file is touched.
+    fn before(
+        &self,
+        checkpoints: &Checkpointer,
+        session: &Session,
+        context: &Context,
+    ) -> Result<Option<ForkPoint>, Failure> {
+        let Point::At(id) = &self.to else { return Ok(None) };
+        let all = pollster::block_on(checkpoints.checkpoints()).map_err(failure)?;
+        let checkpoint = all.into_iter().find(|checkpoint| checkpoint.id == *id);
+        let message = checkpoint.map_or(Some(id.clone()), |checkpoint| checkpoint.message);
+        let before = match message {
+            Some(message) => ForkPoint::before(&message, session, context)?,
+            None => None,
+        };
+        match before {
+            None if self.fork => Err(Failure::failed(
+                "nothing of the conversation stands before that, so there is nothing to fork",
+                "rewind without --fork, and begin a new session",
+            )),
+            before => Ok(before),
         }
     }
 
@@ -181,8 +232,12 @@ fn summary(plan: &Plan, would: bool) -> String {
     }
 }
 
-fn json(rewound: &Rewound, ui: &mut Ui) -> Result<Done, Failure> {
-    ui.data(&serde_json::to_vec(rewound).unwrap_or_default())?;
+fn json(rewound: &Rewound, forked: Option<&str>, ui: &mut Ui) -> Result<Done, Failure> {
+    let mut answer = serde_json::to_value(rewound).unwrap_or_default();
+    if let (Some(answer), Some(fork)) = (answer.as_object_mut(), forked) {
+        answer.insert("fork".into(), fork.into());
+    }
+    ui.data(answer.to_string().as_bytes())?;
     Ok(if rewound.error.is_none() && rewound.complete { Done::Fully } else { Done::Partly })
 }
 

@@ -1,11 +1,11 @@
 //! `scan`: secrets in the sessions of both homes.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::io::{BufRead as _, BufReader, Read as _};
 
+use rethread_checkpoint::{Read, TreePath, read_contents};
 use rethread_store::backend::{From, LogKey, LogName};
-use rethread_store::{Finding, Kind, Redactor, SessionId};
+use rethread_store::{Error, Finding, Redactor, SessionId};
 use rethread_transcripts::Subagent;
 use serde_json::json;
 
@@ -13,10 +13,13 @@ use crate::args;
 use crate::context::Context;
 use crate::failure::{Done, Failure, in_one_line};
 use crate::named::NamedSession;
+use crate::native::Handoff;
 use crate::text::count;
 use crate::ui::{Answer, Tone, Ui};
 
 const READ_AHEAD: usize = 4 << 20;
+/// How much of a file's content is looked at, and of a line in it.
+const LARGEST: usize = 16 << 20;
 /// How much of a secret is shown: what its provider begins all of them with.
 const BEGINNING: usize = 4;
 
@@ -53,13 +56,15 @@ impl Scan {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
         let homes = self.sessions(context)?;
         let redactor = Redactor::new();
-        let (mut all, mut telling) = (0, 0);
+        let (mut all, mut telling, mut read) = (0, 0, Read::default());
         for (number, home) in homes.iter().enumerate() {
             ui.progress("scanning session", number + 1, homes.len());
-            let found = match home {
-                Home::Native(session) => native(session, &redactor, ui),
-                Home::Stored(id) => stored(id, &redactor, context)?,
-            };
+            let mut scan = Scanned { redactor: &redactor, found: Vec::new() };
+            match home {
+                Home::Native(session) => native(session, context, &mut scan, ui),
+                Home::Stored(id) => stored(id, context, &mut read, &mut scan, ui)?,
+            }
+            let found = scan.found;
             all += found.len();
             telling += usize::from(!found.is_empty());
             self.show(home, &found, context, ui)?;
@@ -88,8 +93,14 @@ impl Scan {
             }]);
         }
         let native = context.native.list()?.into_iter().map(|session| Home::Native(Box::new(session)));
-        let stored = pollster::block_on(context.store.ids())?.into_iter().map(Home::Stored);
-        Ok(native.chain(stored).collect())
+        let mut homes: Vec<Home> = native.collect();
+        for id in pollster::block_on(context.store.ids())? {
+            // Nobody finds a secret there any more.
+            if !pollster::block_on(context.store.backend().is_erased(&id))? {
+                homes.push(Home::Stored(id));
+            }
+        }
+        Ok(homes)
     }
 
     fn show(&self, home: &Home, found: &[Secret], context: &Context, ui: &mut Ui) -> Result<(), Failure> {
@@ -118,48 +129,43 @@ impl Scan {
     }
 }
 
-/// Scans a session of Claude Code's, and those of its subagents. A file that cannot be read is said so.
-fn native(session: &rethread_transcripts::Session, redactor: &Redactor, ui: &mut Ui) -> Vec<Secret> {
+/// Scans everything that Claude Code keeps of a session: transcripts, large outputs, file history. A file that cannot be read
+/// is said so.
+fn native(session: &rethread_transcripts::Session, context: &Context, scan: &mut Scanned, ui: &mut Ui) {
     let subagents = Subagent::all_of(&session.path).into_iter().map(|subagent| subagent.path);
-    let mut found = Vec::new();
     for path in std::iter::once(session.path.clone()).chain(subagents) {
-        if let Err(error) = scan_file(&path, redactor, &mut found) {
-            ui.warn(&format!("{} cannot be read: {}", path.display(), in_one_line(&error)));
+        let place = path.display().to_string();
+        if let Err(error) = File::open(&path).and_then(|file| scan.file(file, &place)) {
+            ui.warn(&format!("{place} cannot be read: {}", in_one_line(&error)));
         }
     }
-    found
-}
-
-fn scan_file(path: &Path, redactor: &Redactor, found: &mut Vec<Secret>) -> std::io::Result<()> {
-    let place = path.display().to_string();
-    let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
-    let (mut bytes, mut number) = (Vec::new(), 0);
-    while file.read_until(b'\n', &mut bytes)? > 0 {
-        number += 1;
-        scan_line(&String::from_utf8_lossy(&bytes), &place, number, redactor, found);
-        bytes.clear();
+    let Ok(claude) = context.native.claude() else { return };
+    let Ok(belongings) = claude.belongings(&session.session_id) else { return };
+    for name in belongings.names().iter().filter(|name| !name.ends_with(".jsonl")) {
+        let scanned = belongings.open(name).map_err(std::io::Error::other);
+        if let Err(error) = scanned.and_then(|file| scan.file(file, name)) {
+            ui.warn(&format!("{name} cannot be read: {}", in_one_line(&error)));
+        }
     }
-    Ok(())
 }
 
-/// Scans what is stored of a session: what it inherits is scanned with the session it inherits from.
-fn stored(id: &SessionId, redactor: &Redactor, context: &Context) -> Result<Vec<Secret>, Failure> {
-    let mut found = Vec::new();
+/// Scans what is stored of a session, what is said about it, and what its checkpoints and handoffs keep of files. What it
+/// inherits is scanned with the session it inherits from.
+fn stored(
+    id: &SessionId,
+    context: &Context,
+    read: &mut Read,
+    scan: &mut Scanned,
+    ui: &mut Ui,
+) -> Result<(), Failure> {
+    let backend = context.store.backend();
     for name in [LogName::Messages, LogName::Transcript] {
         let log = LogKey::new(id.clone(), name);
         let mut from = 0;
         loop {
-            let chunk =
-                pollster::block_on(context.store.backend().read(&log, From::Position(from), READ_AHEAD))?;
-            for line in chunk.lines.iter().filter(|line| line.stamp().kind != Kind::Note) {
-                let number = line.stamp().position + 1;
-                scan_line(
-                    &String::from_utf8_lossy(&line.body()),
-                    name.as_str(),
-                    number,
-                    redactor,
-                    &mut found,
-                );
+            let chunk = pollster::block_on(backend.read(&log, From::Position(from), READ_AHEAD))?;
+            for line in &chunk.lines {
+                scan.line(&String::from_utf8_lossy(&line.body()), name.as_str(), line.stamp().position + 1);
             }
             if chunk.next == from {
                 break;
@@ -167,15 +173,57 @@ fn stored(id: &SessionId, redactor: &Redactor, context: &Context) -> Result<Vec<
             from = chunk.next;
         }
     }
-    Ok(found)
+    let mut take = |path: &TreePath, content: &[u8]| scan.content(content, &format!("contents of {path}"));
+    let contents = read_contents(&context.store, id, read, LARGEST, &mut take);
+    pollster::block_on(contents).map_err(crate::files::failure)?;
+    let session = match pollster::block_on(context.store.load(id)) {
+        Ok(Some(session)) => session,
+        // What is in the trash has been scanned as far as it is a session.
+        Ok(None) | Err(Error::Trashed(_)) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    for file in Handoff::of(&session)?.into_iter().flat_map(|handoff| handoff.files) {
+        let place = format!("handed over: {}", file.name);
+        if let Err(error) = scan.file(file.open(backend), &place) {
+            ui.warn(&format!("{place} cannot be read: {}", in_one_line(&error)));
+        }
+    }
+    Ok(())
 }
 
-fn scan_line(text: &str, place: &str, line: u64, redactor: &Redactor, found: &mut Vec<Secret>) {
-    for Finding { kind, place: range } in redactor.find(text) {
-        let secret = &text[range];
-        // Of a password even the beginning is one.
-        let shown = if matches!(kind, "secret" | "password-in-url" | "bearer-token") { 0 } else { BEGINNING };
-        let beginning = secret.chars().take(shown).collect();
-        found.push(Secret { kind, length: secret.chars().count(), beginning, place: place.to_owned(), line });
+/// What was found in a session so far.
+struct Scanned<'a> {
+    redactor: &'a Redactor,
+    found: Vec<Secret>,
+}
+
+impl Scanned<'_> {
+    fn file(&mut self, file: impl std::io::Read, place: &str) -> std::io::Result<()> {
+        let mut file = BufReader::with_capacity(1 << 20, file);
+        let (mut bytes, mut number) = (Vec::new(), 0);
+        while file.by_ref().take(LARGEST as u64).read_until(b'\n', &mut bytes)? > 0 {
+            number += 1;
+            self.line(&String::from_utf8_lossy(&bytes), place, number);
+            bytes.clear();
+        }
+        Ok(())
+    }
+
+    fn content(&mut self, content: &[u8], place: &str) {
+        for (number, line) in content.split(|byte| *byte == b'\n').enumerate() {
+            self.line(&String::from_utf8_lossy(line), place, number as u64 + 1);
+        }
+    }
+
+    fn line(&mut self, text: &str, place: &str, line: u64) {
+        for Finding { kind, place: range } in self.redactor.find(text) {
+            let secret = &text[range];
+            // Of a password even the beginning is one.
+            let shown =
+                if matches!(kind, "secret" | "password-in-url" | "bearer-token") { 0 } else { BEGINNING };
+            let beginning = secret.chars().take(shown).collect();
+            let (length, place) = (secret.chars().count(), place.to_owned());
+            self.found.push(Secret { kind, length, beginning, place, line });
+        }
     }
 }

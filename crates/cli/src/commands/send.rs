@@ -16,11 +16,13 @@ pub(crate) struct Send {
     text: String,
     queue: bool,
     watch: bool,
+    answer: Answer,
 }
 
 impl From<args::Send> for Send {
     fn from(typed: args::Send) -> Self {
-        Self { session: typed.id, text: typed.text, queue: typed.queue, watch: typed.watch }
+        let answer = Answer::of(typed.json);
+        Self { session: typed.id, text: typed.text, queue: typed.queue, watch: typed.watch, answer }
     }
 }
 
@@ -38,7 +40,8 @@ impl Send {
         let path = format!("/sessions/{session}/turns");
         let accepted: Value = place.ask(async |client| client.post(&path, &body).await)?;
         match (from, accepted["queued"] == true) {
-            (Some(from), _) => follow(&place, &session, from, Until::Turn(id), Answer::Text, ui)?,
+            (Some(from), _) => follow(&place, &session, from, Until::Turn(id), self.answer, ui)?,
+            (None, _) if self.answer == Answer::Json => ui.data(accepted.to_string().as_bytes())?,
             (None, true) => ui.say("It waits for the end of the turn that runs."),
             (None, false) => {
                 let command = context.command(&format!("watch {}", context.short_of(&session)));

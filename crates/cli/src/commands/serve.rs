@@ -1,15 +1,13 @@
 //! `serve`: runs the keeper.
 
-use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rethread_keeper::{Agent, Bypass, Running, Settings};
-use serde::Deserialize;
 
 use crate::args;
+use crate::config;
 use crate::context::Context;
 use crate::daemon::{Traces, asked_to_end, log_to};
 use crate::demo::{Demo, Stage};
@@ -20,26 +18,14 @@ use crate::ui::Ui;
 #[derive(Debug)]
 pub(crate) struct Serve {
     typed: args::Serve,
-}
-
-impl From<args::Serve> for Serve {
-    fn from(typed: args::Serve) -> Self {
-        Self { typed }
-    }
-}
-
-/// What the settings file says, by the names of the flags.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-struct Configured {
-    listen: Option<SocketAddr>,
-    allowed_root: Vec<PathBuf>,
-    allow_host: Vec<String>,
-    claude_bin: Option<PathBuf>,
-    allow_bypass: bool,
+    configured: config::Serve,
 }
 
 impl Serve {
+    pub(crate) fn new(typed: args::Serve, configured: config::Serve) -> Self {
+        Self { typed, configured }
+    }
+
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
         if self.typed.background {
             return background(ui);
@@ -67,7 +53,7 @@ impl Serve {
         runtime.block_on(async {
             let running = Running::start(settings).await.map_err(|error| explain(&error))?;
             let sessions = running.sessions();
-            let way = match self.typed.no_open {
+            let way = match self.typed.no_open || self.configured.no_open {
                 true => format!("http://localhost:{}/", running.address().port()),
                 false => running.one_time_url(),
             };
@@ -91,20 +77,20 @@ impl Serve {
     }
 
     fn settings(&self, place: &KeeperPlace, context: &Context, stage: &Stage) -> Result<Settings, Failure> {
-        let (typed, configured) = (&self.typed, Configured::read()?);
-        let either = |typed: &Vec<PathBuf>, configured: Vec<PathBuf>| {
-            if typed.is_empty() { configured } else { typed.clone() }
+        let (typed, configured) = (&self.typed, &self.configured);
+        let either = |typed: &Vec<PathBuf>, configured: &Vec<PathBuf>| {
+            if typed.is_empty() { configured.clone() } else { typed.clone() }
         };
         let mut settings = Settings::new(&place.home, context.store.clone());
         settings.listen = typed.listen.or(configured.listen).unwrap_or(settings.listen);
-        settings.allowed_roots = either(&typed.allowed_roots, configured.allowed_root);
+        settings.allowed_roots = either(&typed.allowed_roots, &configured.allowed_root);
         settings.start = std::env::var_os("HOME").map_or(settings.start, PathBuf::from);
-        settings.allowed_hosts = [typed.allow_hosts.clone(), configured.allow_host].concat();
+        settings.allowed_hosts = [typed.allow_hosts.clone(), configured.allow_host.clone()].concat();
         settings.claude_folder = context.native.claude().ok().map(|claude| claude.path().to_owned());
         settings.cache = context.native.cache().unwrap_or(settings.cache);
         settings.trash = context.native.trash()?;
-        let program =
-            typed.claude_bin.clone().or(configured.claude_bin).or_else(|| rethread_claude::find_cli().ok());
+        let named = typed.claude_bin.as_ref().or(configured.claude_bin.as_ref());
+        let program = named.cloned().or_else(|| rethread_claude::find_cli().ok());
         settings.agent = program.map(|program| Agent { program, environment: context.native.environment() });
         let bypass = typed.allow_bypass || configured.allow_bypass;
         settings.bypass = if bypass { Bypass::Allowed } else { Bypass::Refused };
@@ -119,37 +105,6 @@ fn introduce(demo: &Demo, ui: &mut Ui) {
     let home = demo.home();
     let home = home.display();
     ui.say(&format!("In another terminal: `export RETHREAD_HOME={home}`, then `rethread attention`."));
-}
-
-impl Configured {
-    fn read() -> Result<Self, Failure> {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Whole {
-            serve: Configured,
-        }
-        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let folder = set("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
-        let Some(folder) = folder.or_else(|| set("HOME").map(|home| home.join(".config"))) else {
-            return Ok(Self::default());
-        };
-        let path = folder.join("rethread/config.toml");
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => {
-                return Err(Failure::Failed {
-                    message: format!("cannot read {}: {error}", path.display()),
-                    hint: None,
-                });
-            }
-        };
-        let read: Result<Whole, toml::de::Error> = toml::from_str(&text);
-        read.map(|whole| whole.serve).map_err(|error| {
-            let message = format!("{} makes no sense: {}", path.display(), error.message());
-            Failure::wrongly(message, "`rethread serve --help` shows what there is")
-        })
-    }
 }
 
 /// Starts the keeper once more, apart from this terminal, and waits until it is ready.

@@ -23,6 +23,7 @@ pub(crate) struct Show {
     raw: bool,
     subagent: Option<String>,
     subagents: bool,
+    branches: bool,
     no_pager: bool,
 }
 
@@ -77,6 +78,7 @@ impl From<args::Show> for Show {
             raw: typed.raw,
             subagent: typed.subagent,
             subagents: typed.subagents,
+            branches: typed.branches,
             no_pager: typed.no_pager,
         }
     }
@@ -106,9 +108,12 @@ impl Show {
         if let Wanted::Named(named) = &self.which
             && let Some(id) = named.native(context)?
         {
+            let answer = Answer::of(self.form == Form::Entries);
             if self.subagents {
-                let answer = Answer::of(self.form == Form::Entries);
                 return native::list_subagents(&id, answer, context, ui);
+            }
+            if self.branches {
+                return native::list_branches(&id, answer, context, ui);
             }
             self.page(ui);
             return native::show(&id, &self.native_part(), context, ui);
@@ -119,6 +124,10 @@ impl Show {
                 "only Claude Code's own sessions have their subagents in them",
                 hint,
             ));
+        }
+        if self.branches {
+            let hint = format!("{} shows what branches a stored one has", context.command("show ID --all"));
+            return Err(Failure::wrongly("only the branches of Claude Code's own sessions are listed", hint));
         }
         let session = self.open(context)?;
         if self.durable {

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::args;
 use crate::context::Context;
 use crate::failure::{Done, Failure};
-use crate::text::count;
+use crate::text::{count, one_line};
 use crate::ui::{Answer, Ui};
 
 #[derive(Debug)]
@@ -42,10 +42,15 @@ impl Sync {
                         let json =
                             json!({ "session_id": id, "records": done.records, "contents": done.contents });
                         ui.data(json.to_string().as_bytes())?;
+                        // Whoever reads along knows what is there, should this be interrupted.
+                        ui.flush()?;
                     }
                 }
                 // A folder without any record is no session; `gc` clears it away.
                 Err(Error::SessionNotFound(_)) => {}
+                Err(Error::Erased(_)) => {
+                    ui.say(&format!("Session {} was erased, and is left out.", context.short(id)));
+                }
                 // One that cannot be copied does not keep the others back; a store that cannot be written does.
                 Err(error @ (Error::Diverged { .. } | Error::Damaged { .. } | Error::TooLarge { .. })) => {
                     failed += 1;
@@ -58,10 +63,18 @@ impl Sync {
                 Err(error) => return Err(error.into()),
             }
         }
+        let (memories, different) = context.write(context.store.replicate_memories(&other))?;
+        for project in &different {
+            ui.warn(&format!(
+                "both have a memory of {}, and not the same; each keeps its own",
+                one_line(project, usize::MAX)
+            ));
+        }
         other.close()?;
         if self.answer == Answer::Text {
             let what = match all.sessions {
-                0 => "nothing was new".into(),
+                0 if memories == 0 => "nothing was new".into(),
+                0 => format!("copied {}", count(memories, "memory")),
                 _ => format!(
                     "copied {} and {} of {}",
                     count(all.records, "record"),
@@ -71,6 +84,6 @@ impl Sync {
             };
             ui.say(&format!("Looked at {}: {what}.", count(ids.len() as u64, "session")));
         }
-        Ok(if failed > 0 { Done::Partly } else { Done::Fully })
+        Ok(if failed > 0 || !different.is_empty() { Done::Partly } else { Done::Fully })
     }
 }

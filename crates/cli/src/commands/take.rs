@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use rethread_store::Session;
 use serde_json::json;
 
-use super::handoff::replicate_family;
 use crate::args;
 use crate::context::Context;
 use crate::failure::{Done, Failure};
+use crate::family::replicate_family;
 use crate::named::NamedSession;
 use crate::native::{Handoff, quoted};
 use crate::ui::{Answer, Ui};

@@ -40,6 +40,14 @@ impl Verify {
                 }
                 // A folder without any record is no session; `gc` clears it away.
                 Err(Error::SessionNotFound(_)) if !asked_for_one => {}
+                // That is what was wanted, so nothing is wrong.
+                Err(Error::Erased(_)) if !asked_for_one => {
+                    let gc = context.command("gc");
+                    ui.say(&format!(
+                        "Session {} was erased; {gc} clears away what is left.",
+                        context.short(id)
+                    ));
+                }
                 Err(error) if asked_for_one || matches!(error, Error::NewerFormat { .. }) => {
                     return Err(error.into());
                 }
@@ -77,7 +85,7 @@ impl Verify {
             ui.line(Tone::Plain, &format!("{id}: {}", in_words(lost)))?;
         }
         for rewind in &files.interrupted {
-            let command = context.command(&format!("checkpoints {id}"));
+            let command = context.command(&format!("checkpoints stored:{id}"));
             ui.line(
                 Tone::Plain,
                 &format!(

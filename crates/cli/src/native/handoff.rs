@@ -50,7 +50,7 @@ pub(crate) struct Handoff {
 /// A file of it.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HandedFile {
-    name: String,
+    pub(crate) name: String,
     pub(crate) size: u64,
     pieces: Vec<BlobId>,
 }
@@ -164,9 +164,10 @@ impl Handoff {
         let by_name: HashMap<&str, &HandedFile> =
             self.files.iter().map(|file| (file.name.as_str(), file)).collect();
         let open = |name: &str| -> io::Result<Box<dyn io::Read>> {
-            let pieces = by_name.get(name).map(|file| file.pieces.clone()).unwrap_or_default();
-            let (backend, current) = (Arc::clone(backend), io::Cursor::default());
-            Ok(Box::new(Pieces { backend, rest: pieces.into_iter(), current }))
+            match by_name.get(name) {
+                Some(file) => Ok(file.open(backend)),
+                None => Ok(Box::new(io::empty())),
+            }
         };
         let known: HashMap<&str, &HandedFile> =
             base.iter().flat_map(|base| &base.files).map(|file| (file.name.as_str(), file)).collect();
@@ -185,6 +186,12 @@ impl Handoff {
 }
 
 impl HandedFile {
+    /// Opens it, to be read from a store.
+    pub(crate) fn open(&self, backend: &Arc<dyn Backend>) -> Box<dyn io::Read> {
+        let (rest, current) = (self.pieces.clone().into_iter(), io::Cursor::default());
+        Box::new(Pieces { backend: Arc::clone(backend), rest, current })
+    }
+
     /// Returns whether this is what a reader gives.
     fn is_in(&self, here: &mut dyn io::Read) -> io::Result<bool> {
         for piece in &self.pieces {

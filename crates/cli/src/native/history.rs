@@ -41,6 +41,10 @@ pub(crate) fn checkpoints(id: &str, answer: Answer, context: &Context, ui: &mut 
     if all.is_empty() && answer == Answer::Text {
         ui.say("Claude Code has kept no files of this session.");
     }
+    if id.parse().is_ok_and(|id| pollster::block_on(context.store.load(&id)).is_ok_and(|it| it.is_some())) {
+        let stored = context.command(&format!("checkpoints stored:{}", context.short_of(id)));
+        ui.aside(&format!("that is what Claude Code kept; {stored} lists what the store has"));
+    }
     Ok(Done::Fully)
 }
 

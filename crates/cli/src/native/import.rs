@@ -47,10 +47,10 @@ pub(crate) fn import(
             }
             Err(failure) => {
                 done = Done::Partly;
-                let why = match failure {
-                    Failure::Store(error) => in_one_line(&error),
-                    Failure::Failed { message, .. } | Failure::Wrongly { message, .. } => message,
-                    Failure::PipeClosed => return Err(Failure::PipeClosed),
+                let why = match (&failure, failure.problem()) {
+                    (Failure::Store(error), _) => in_one_line(error),
+                    (_, Some(problem)) => problem.detail.unwrap_or(problem.title).into(),
+                    (_, None) => return Err(failure),
                 };
                 if answer == Answer::Json {
                     tell(session, "failed", Some(&why), answer, ui)?;

@@ -1,5 +1,7 @@
 //! A conversation of Claude Code's own, for people and for programs.
 
+use std::collections::HashSet;
+
 use rethread_transcripts::{Chain, Entry, Event, From, Means, Transcript, Watch};
 use serde_json::Value;
 
@@ -50,12 +52,22 @@ pub(crate) fn show(id: &str, part: &Part, context: &Context, ui: &mut Ui) -> Res
         None => transcript.active(),
     };
     match part.form {
+        Form::Conversation if part.all => show_tree(&transcript, ui)?,
         Form::Conversation => converse(&transcript, &chain, ui)?,
         Form::Messages => {
             for message in transcript.messages(&chain)? {
                 let json = serde_json::to_vec(&message);
                 ui.data(&json.unwrap_or_else(|_| unreachable!("a message is made of what JSON can hold")))?;
             }
+        }
+        Form::Raw if part.all => {
+            let mut done = Ok(());
+            transcript.each_line(|line| {
+                if done.is_ok() {
+                    done = ui.data(line);
+                }
+            })?;
+            done?;
         }
         Form::Raw => {
             let mut reader = transcript.read(&chain);
@@ -163,6 +175,46 @@ fn converse(transcript: &Transcript, chain: &Chain, ui: &mut Ui) -> Result<(), F
         ui.say("There is no conversation in it.");
     }
     Ok(())
+}
+
+/// Shows every entry of every branch in the order of the file, with what it follows unless that came just before.
+fn show_tree(transcript: &Transcript, ui: &mut Ui) -> Result<(), Failure> {
+    let conversation = Conversation::new(ui.cut());
+    let active: HashSet<u64> = transcript.active().spans().map(|span| span.offset).collect();
+    let (mut before, mut is_first, mut done) = (None, true, Ok(()));
+    transcript.each_entry(|span, raw| {
+        if done.is_err() {
+            return;
+        }
+        let mut lines = match Entry::of(raw, span) {
+            Some(entry) => {
+                let parent = entry.text("parentUuid");
+                let mark = branch_mark(parent.as_deref(), before.as_deref(), active.contains(&span.offset));
+                let mut lines = lines(&conversation, &entry);
+                lines.splice(1..1, mark.map(|mark| (Tone::Faint, mark)));
+                before = entry.text("uuid");
+                lines
+            }
+            None => conversation.foreign("-", raw),
+        };
+        if std::mem::take(&mut is_first) {
+            lines.remove(0);
+        }
+        done = ui.lines(&lines);
+    })?;
+    done
+}
+
+/// Returns what is to be said of an entry's place in the tree.
+fn branch_mark(parent: Option<&str>, before: Option<&str>, is_active: bool) -> Option<String> {
+    let mut marks = Vec::new();
+    if parent != before {
+        marks.push(parent.map_or_else(|| "a new beginning".into(), |parent| format!("after {parent}")));
+    }
+    if !is_active {
+        marks.push("not on the active branch".into());
+    }
+    (!marks.is_empty()).then(|| format!("-- {} --", marks.join(", ")))
 }
 
 /// Returns the lines of one entry.

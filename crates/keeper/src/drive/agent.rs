@@ -45,7 +45,6 @@ pub(super) async fn start(
         .replay_user_messages(true)
         .permission_timeout(PATIENCE)
         .envs(agent.environment.iter().map(|(name, value)| (name, value)))
-        .can_use_tool(move |request| asked.clone().decide(request))
         // For every tool: as long as it is there, the CLI runs none when nobody answers any more.
         .hook_matcher(
             HookEvent::PreToolUse,
@@ -66,8 +65,13 @@ pub(super) async fn start(
     if let Some(name) = begin.name.as_ref().filter(|_| beginning == Beginning::New) {
         options = options.session_name(name);
     }
-    if let Some(mode) = &begin.permission_mode {
-        options = options.permission_mode(PermissionMode::from(mode.clone()));
+    let mode = begin.permission_mode.clone().map(PermissionMode::from);
+    // An agent that asks nobody refuses to be given somebody to ask.
+    if mode != Some(PermissionMode::BypassPermissions) {
+        options = options.can_use_tool(move |request| asked.clone().decide(request));
+    }
+    if let Some(mode) = mode {
+        options = options.permission_mode(mode);
     }
     if let Some(model) = &begin.model {
         options = options.model(model);
@@ -167,8 +171,13 @@ impl Watcher {
     }
 
     async fn after(self, input: HookInput) -> HookOutput {
-        if let Some((_, driver)) = self.both() {
-            driver.capture_after(&input.tool_use_id.unwrap_or_default()).await;
+        let Some((_, driver)) = self.both() else { return HookOutput::proceed() };
+        let call = input.tool_use_id.unwrap_or_default();
+        // A command or a subagent that only began answers at once, and goes on until its notification.
+        let response = &input.tool_response;
+        match response["backgroundTaskId"].is_string() || response["status"] == "async_launched" {
+            true => driver.capture_during(&call).await,
+            false => driver.capture_after(&call).await,
         }
         HookOutput::proceed()
     }

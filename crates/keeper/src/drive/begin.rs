@@ -26,8 +26,15 @@ impl Begin {
 
     /// Takes over how a session was begun, by what its companion says.
     pub(crate) fn recall(&mut self, companion: &rethread_store::Metadata) {
-        let how = companion.extra.get(COMPANION);
-        let text = |name: &str| how?.get(name).and_then(Value::as_str).map(str::to_owned);
-        (self.permission_mode, self.model) = (text("permission_mode"), text("model"));
+        (self.permission_mode, self.model) = (Self::mode_of(companion), noted(companion, "model"));
     }
+
+    /// Returns the permission mode that a session was begun in, by what its companion says.
+    pub(crate) fn mode_of(companion: &rethread_store::Metadata) -> Option<String> {
+        noted(companion, "permission_mode")
+    }
+}
+
+fn noted(companion: &rethread_store::Metadata, name: &str) -> Option<String> {
+    companion.extra.get(COMPANION)?.get(name).and_then(Value::as_str).map(str::to_owned)
 }

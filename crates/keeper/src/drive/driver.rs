@@ -36,9 +36,13 @@ pub(super) struct State {
     pub(super) merge: Merge,
     pub(super) partial: Partial,
     pub(super) queue: VecDeque<Turn>,
+    /// What waits goes on when somebody says so: whoever asked for it may be long gone.
+    pub(super) is_held: bool,
     pub(super) current: Option<Current>,
     pub(super) taken: Taken,
     pub(super) interrupting: bool,
+    /// How many tasks the agent has in the background.
+    pub(super) in_background: usize,
     pub(super) has_failed: bool,
     /// The process of the agent, and the one that guards it.
     pub(super) pids: Vec<u32>,
@@ -64,16 +68,21 @@ pub(super) struct Current {
 }
 
 impl Driver {
-    pub(crate) fn new(begin: Begin) -> Self {
+    /// Begins with the prompts that an earlier driver took and left.
+    pub(crate) fn new(begin: Begin, left: Vec<Turn>) -> Self {
         let session = begin.session.as_str().into();
+        let mut taken = Taken::default();
+        left.iter().for_each(|turn| taken.add(&turn.client_message_id));
         let state = State {
             begin,
             merge: Merge::default(),
             partial: Partial::default(),
-            queue: VecDeque::new(),
+            is_held: !left.is_empty(),
+            queue: left.into(),
             current: None,
-            taken: Taken::default(),
+            taken,
             interrupting: false,
+            in_background: 0,
             has_failed: false,
             pids: Vec::new(),
             used: Instant::now(),
@@ -103,8 +112,10 @@ impl Driver {
         self.state().current.as_ref().map(|current| current.message.clone())
     }
 
-    pub(crate) fn queue(&self) -> Vec<Turn> {
-        self.state().queue.iter().map(Turn::listed).collect()
+    /// Returns the prompts that wait, and whether they do so until somebody goes on with them.
+    pub(crate) fn queue(&self) -> (Vec<Turn>, bool) {
+        let state = self.state();
+        (state.queue.iter().map(Turn::listed).collect(), state.is_held && !state.queue.is_empty())
     }
 
     pub(crate) fn pids(&self) -> Vec<u32> {
@@ -117,7 +128,7 @@ impl Driver {
 
     pub(crate) fn is_busy(&self) -> bool {
         let state = self.state();
-        state.current.is_some() || !state.queue.is_empty()
+        state.current.is_some() || !(state.queue.is_empty() || state.is_held)
     }
 
     /// Returns what only the stream knows so far.
@@ -200,6 +211,22 @@ impl Driver {
         let (captures, message) = self.captures();
         if let Some(captures) = captures {
             captures.after(message.as_deref(), call).await;
+        }
+    }
+
+    /// Records what a tool left behind so far, which goes on in the background.
+    pub(super) async fn capture_during(&self, call: &str) {
+        let (captures, message) = self.captures();
+        if let Some(captures) = captures {
+            captures.during(message.as_deref(), call).await;
+        }
+    }
+
+    /// Records what all that still ran left behind.
+    pub(super) async fn capture_the_rest(&self) {
+        let (captures, message) = self.captures();
+        if let Some(captures) = captures {
+            captures.after_all(message.as_deref()).await;
         }
     }
 

@@ -67,7 +67,15 @@ impl Driver {
                 match json["subtype"].as_str() {
                     Some("task_started") => keeper.hub.publish(&self.session, "subagent.started", json),
                     Some("task_notification") => {
+                        if let Some(call) = json["tool_use_id"].as_str() {
+                            // Not here: what the agent says must go on being heard.
+                            let (own, call) = (Arc::clone(self), call.to_owned());
+                            tokio::spawn(async move { own.capture_after(&call).await });
+                        }
                         keeper.hub.publish(&self.session, "subagent.completed", json);
+                    }
+                    Some("background_tasks_changed") => {
+                        self.state().in_background = json["tasks"].as_array().map_or(0, Vec::len);
                     }
                     _ => {}
                 }
@@ -84,8 +92,9 @@ impl Driver {
     fn turn_ended(self: &Arc<Self>, keeper: &Arc<Keeper>, result: &Value) {
         let message = {
             let mut state = self.state();
-            let message = state.current.take().map(|current| current.message);
-            let interrupted = std::mem::take(&mut state.interrupting);
+            let is_answer = state.current.as_ref().is_some_and(|current| answers(result, &current.message));
+            let message = state.current.take_if(|_| is_answer).map(|current| current.message);
+            let interrupted = message.is_some() && std::mem::take(&mut state.interrupting);
             state.partial = Partial::default();
             let aborted =
                 result["terminal_reason"].as_str().is_some_and(|reason| reason.starts_with("aborted"));
@@ -95,7 +104,9 @@ impl Driver {
                 (false, false) if is_success => "turn.completed",
                 (false, _) => "turn.failed",
             };
-            state.has_failed = kind == "turn.failed";
+            if message.is_some() {
+                state.has_failed = kind == "turn.failed";
+            }
             let data = json!({
                 "message": message, "subtype": result["subtype"], "result": result["result"], "errors": result["errors"],
                 "usage": result["usage"], "total_cost_usd": result["total_cost_usd"], "duration_ms": result["duration_ms"],
@@ -104,6 +115,9 @@ impl Driver {
             message
         };
         tracing::info!(session = &*self.session, message, "a turn ended");
+        if let Some(message) = &message {
+            self.settle(keeper, message);
+        }
         self.refresh_state(keeper);
         self.go_on(keeper);
     }
@@ -119,7 +133,7 @@ impl Driver {
     async fn ended(self: &Arc<Self>, keeper: &Arc<Keeper>) {
         let client = {
             let mut state = self.state();
-            state.partial = Partial::default();
+            (state.partial, state.in_background) = (Partial::default(), 0);
             state.ending = true;
             state.client.take()
         };
@@ -129,6 +143,8 @@ impl Driver {
         {
             tracing::warn!(%error, "the agent did not end well");
         }
+        // What it did in the background ended with it.
+        self.capture_the_rest().await;
         // Not before it is gone: as long as it is there it is ours, and nobody else's.
         self.state().pids.clear();
         self.read_the_rest(keeper).await;
@@ -158,5 +174,17 @@ impl Driver {
             self.take(keeper, Arrival::Disk(item), Wake::Soon);
         }
         keeper.hub.wake();
+    }
+}
+
+/// Returns whether a result answers a prompt. An agent begins turns of its own when something in the background has ended,
+/// and a prompt that comes meanwhile waits for theirs.
+fn answers(result: &Value, message: &str) -> bool {
+    let named =
+        result["user_message_uuids"].as_array().into_iter().flatten().chain([&result["user_message_uuid"]]);
+    let mut named = named.filter_map(Value::as_str).peekable();
+    match named.peek() {
+        Some(_) => named.any(|name| name == message),
+        None => result["origin"]["kind"] != "task-notification",
     }
 }

@@ -53,9 +53,7 @@ impl Driver {
     /// Returns the agent, and starts it if it does not run.
     pub(super) async fn client(self: &Arc<Self>, keeper: &Arc<Keeper>) -> Result<Arc<ClaudeClient>, Problem> {
         // One that is about to end has to be gone first.
-        while self.state().ending {
-            tokio::time::sleep(ENDING).await;
-        }
+        self.ended_by_now().await;
         let mut process = self.process.lock().await;
         if self.state().is_over {
             return Err(Problem::conflict("released", "the session was just let go").retryable());
@@ -260,8 +258,10 @@ impl Driver {
     pub(crate) async fn end_if_idle(self: &Arc<Self>, keeper: &Arc<Keeper>, patience: Duration) {
         let client = {
             let mut state = self.state();
-            let is_idle =
-                state.current.is_none() && state.queue.is_empty() && state.used.elapsed() >= patience;
+            let is_idle = state.current.is_none()
+                && (state.queue.is_empty() || state.is_held)
+                && state.in_background == 0
+                && state.used.elapsed() >= patience;
             if !is_idle || state.client.is_none() || state.ending {
                 return;
             }
@@ -277,10 +277,13 @@ impl Driver {
             let mut state = self.state();
             state.is_over |= ending == Ending::ForGood;
             state.interrupting = state.current.is_some();
-            state.queue.clear();
+            state.is_held = true;
             state.ending |= state.client.is_some();
             state.client.clone()
         };
+        if !self.queue().0.is_empty() {
+            self.tell_queue(keeper);
+        }
         self.close(keeper, client).await;
     }
 
@@ -296,14 +299,23 @@ impl Driver {
         }
         let _ = client.close_input();
         drop(client);
-        let ended = async {
-            while self.state().ending {
-                tokio::time::sleep(ENDING).await;
+        if tokio::time::timeout(ENDED, self.ended_by_now()).await.is_err() {
+            tracing::warn!(session = &*self.session, "the agent does not end, and is made to");
+            let client = self.state().client.take();
+            if let Some(mut client) = client.and_then(Arc::into_inner) {
+                let _ = client.close().await;
             }
-        };
-        if tokio::time::timeout(ENDED, ended).await.is_err() {
-            tracing::error!(session = &*self.session, "the agent does not end");
+            if tokio::time::timeout(ENDED, self.ended_by_now()).await.is_err() {
+                tracing::error!(session = &*self.session, "the agent cannot be ended");
+            }
         }
         self.refresh_state(keeper);
+    }
+
+    /// Waits for the end of an agent that is about to.
+    async fn ended_by_now(&self) {
+        while self.state().ending {
+            tokio::time::sleep(ENDING).await;
+        }
     }
 }

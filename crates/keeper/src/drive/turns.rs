@@ -18,7 +18,8 @@ use crate::problem::Problem;
 const QUEUE: usize = 100;
 
 impl Driver {
-    /// Takes a prompt: sends it now, or has it wait.
+    /// Takes a prompt: sends it now, or has it wait. From then on it is in the transcript or waits, whatever happens to
+    /// the keeper.
     pub(crate) async fn send(
         self: &Arc<Self>,
         keeper: &Arc<Keeper>,
@@ -26,13 +27,18 @@ impl Driver {
         mode: Mode,
     ) -> Result<(), Problem> {
         let uuid = turn.client_message_id.clone();
-        {
+        // The keeper that took it may be gone, and the answer with it.
+        if !self.is_running() && keeper.has_message(&self.session, &uuid).await {
+            return Ok(());
+        }
+        let waits = {
             let mut state = self.state();
             if state.taken.has(&uuid) {
                 return Ok(());
             }
-            if state.current.is_some() || !state.queue.is_empty() {
-                if mode == Mode::Start {
+            let waits = state.current.is_some() || !state.queue.is_empty();
+            if waits {
+                if mode == Mode::Start && state.current.is_some() {
                     return Err(Problem::conflict("busy", "a turn runs already")
                         .hint("wait for its end, interrupt it, or use `mode: queue`")
                         .retryable());
@@ -40,26 +46,47 @@ impl Driver {
                 if state.queue.len() >= QUEUE {
                     return Err(Problem::conflict("queue-full", "too many prompts wait").retryable());
                 }
-                state.taken.add(&uuid);
-                state.queue.push_back(turn);
-                drop(state);
-                self.tell_queue(keeper);
-                return Ok(());
+            } else {
+                state.current = Some(Current { message: uuid.clone(), is_given: false });
+                (state.used, state.has_failed) = (Instant::now(), false);
             }
             state.taken.add(&uuid);
-            state.current = Some(Current { message: uuid.clone(), is_given: false });
-            (state.used, state.has_failed) = (Instant::now(), false);
-        }
-        if let Err(problem) = self.begin_turn(keeper, &turn).await {
-            let mut state = self.state();
-            state.current = None;
-            state.taken.forget(&uuid);
-            drop(state);
+            waits
+        };
+        let written = keeper.prompts.add(&self.session, &turn).map_err(|error| Problem::failed(&error));
+        let begun = match written {
+            Ok(()) if waits => {
+                self.state().queue.push_back(turn);
+                self.tell_queue(keeper);
+                self.resume(keeper);
+                return Ok(());
+            }
+            Ok(()) => self.begin_turn(keeper, &turn).await,
+            Err(problem) => Err(problem),
+        };
+        if let Err(problem) = &begun {
+            let current = self.current(&uuid);
+            match current {
+                // Everybody was told that it began.
+                Some(Current { is_given: true, .. }) => self.fail(keeper, why(problem)),
+                Some(_) => self.state().current = None,
+                None => {}
+            }
+            self.state().taken.forget(&uuid);
+            keeper.prompts.remove(&self.session, &uuid);
             self.refresh_state(keeper);
             self.go_on(keeper);
-            return Err(problem);
         }
-        Ok(())
+        begun
+    }
+
+    /// Goes on with what waits.
+    pub(crate) fn resume(self: &Arc<Self>, keeper: &Arc<Keeper>) {
+        let was_held = std::mem::take(&mut self.state().is_held);
+        if was_held {
+            self.tell_queue(keeper);
+        }
+        self.go_on(keeper);
     }
 
     async fn begin_turn(self: &Arc<Self>, keeper: &Arc<Keeper>, turn: &Turn) -> Result<(), Problem> {
@@ -92,7 +119,8 @@ impl Driver {
     pub(super) fn go_on(self: &Arc<Self>, keeper: &Arc<Keeper>) {
         let next = {
             let mut state = self.state();
-            let next = if state.current.is_none() { state.queue.pop_front() } else { None };
+            let is_free = state.current.is_none() && !state.is_held;
+            let next = if is_free { state.queue.pop_front() } else { None };
             let Some(next) = next else { return };
             state.current = Some(Current { message: next.client_message_id.clone(), is_given: false });
             next
@@ -111,12 +139,19 @@ impl Driver {
     ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
             if let Err(problem) = self.begin_turn(&keeper, &next).await {
-                self.fail(&keeper, problem.detail.as_deref().unwrap_or_default());
+                if self.current(&next.client_message_id).is_some() {
+                    self.fail(&keeper, why(&problem));
+                }
                 self.refresh_state(&keeper);
                 // None waits for ever: each is answered, or fails by itself.
                 self.go_on(&keeper);
             }
         })
+    }
+
+    /// Returns the turn of a message, unless its end was noticed and perhaps another one has begun.
+    fn current(&self, message: &str) -> Option<Current> {
+        self.state().current.clone().filter(|current| current.message == message)
     }
 
     /// Says that the turn came to nothing.
@@ -128,6 +163,15 @@ impl Driver {
         let kind = if interrupted { "turn.interrupted" } else { "turn.failed" };
         let data = json!({ "message": current.message, "errors": [why] });
         keeper.hub.publish(&self.session, kind, data);
+        drop(state);
+        self.settle(keeper, &current.message);
+    }
+
+    /// Forgets a prompt whose turn has ended. What ends with the keeper may never have been written: the next one looks.
+    pub(super) fn settle(&self, keeper: &Keeper, message: &str) {
+        if !*keeper.ending.borrow() {
+            keeper.prompts.remove(&self.session, message);
+        }
     }
 
     /// Takes back a prompt that waits.
@@ -138,13 +182,15 @@ impl Driver {
         let was = state.queue.len() < before;
         drop(state);
         if was {
+            keeper.prompts.remove(&self.session, message);
             self.tell_queue(keeper);
         }
         was
     }
 
     pub(super) fn tell_queue(&self, keeper: &Keeper) {
-        keeper.hub.publish(&self.session, "queue.changed", json!({ "items": self.queue() }));
+        let (items, held) = self.queue();
+        keeper.hub.publish(&self.session, "queue.changed", json!({ "items": items, "held": held }));
     }
 
     /// Ends the turn that runs.
@@ -162,4 +208,8 @@ impl Driver {
         }
         Ok(true)
     }
+}
+
+fn why(problem: &Problem) -> &str {
+    problem.detail.as_deref().unwrap_or(&problem.title)
 }

@@ -109,6 +109,9 @@ pub(crate) async fn decide(
         return Err(Problem::not_found("request"));
     }
     let Decision { decision, scope, updated_input, message, shown_digest } = decision;
+    if updated_input.as_ref().is_some_and(|input| !input.is_object()) {
+        return Err(Problem::bad_request("`updated_input` is an object, as every tool's input is"));
+    }
     let verdict = match decision {
         Choice::Allow => Verdict::Allow { updated_input, for_session: scope == Scope::Session },
         Choice::Deny => Verdict::Deny { message },

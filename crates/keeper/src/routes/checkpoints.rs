@@ -88,6 +88,7 @@ pub(super) fn refuse(error: rethread_checkpoint::Error) -> Problem {
         }
         Error::InTheWay { .. } => Problem::conflict("in-the-way", error.to_string()),
         Error::Off => Problem::conflict("off", error.to_string()),
+        Error::BadPath { .. } | Error::NotInPlan(_) => Problem::bad_request(error.to_string()),
         _ => Problem::failed(&error),
     }
 }

@@ -71,7 +71,7 @@ pub(crate) async fn create(
         let begin = Begin { session: id.clone(), cwd, name: new.name, permission_mode, model };
         keeper.pending.add(&begin).map_err(|error| Problem::failed(&error))?;
         keeper.add_pending(&begin);
-        let driver = keeper.drivers.get_or_begin(&id, || Driver::new(begin));
+        let driver = keeper.drivers.get_or_begin(&id, || Driver::new(begin, Vec::new()));
         keeper.door.audit.write("create", &caller.name(), json!({ "session": id }));
         if let Some(prompt) = new.prompt.filter(|prompt| !prompt.trim().is_empty()) {
             let parts = vec![Part::Text { text: prompt }];
@@ -131,7 +131,11 @@ async fn driver(keeper: &Arc<Keeper>, name: &SessionName) -> Result<Arc<Driver>,
         begin.recall(&companion);
         check_mode(keeper, begin.permission_mode.as_deref())?;
     }
-    Ok(keeper.drivers.get_or_begin(&id, || Driver::new(begin)))
+    if let Some(driver) = keeper.drivers.get(&id) {
+        return Ok(driver);
+    }
+    let left = left_prompts(keeper, &id).await;
+    Ok(keeper.drivers.get_or_begin(&id, || Driver::new(begin, left)))
 }
 
 fn begin_of(keeper: &Keeper, known: &Known) -> Result<Begin, Problem> {
@@ -184,7 +188,7 @@ pub(crate) async fn turns(
     }
     let driver = driver(&keeper, &name).await?;
     driver.send(&keeper, turn, new.mode).await?;
-    let queued = driver.queue().iter().any(|waiting| waiting.client_message_id == id);
+    let queued = driver.queue().0.iter().any(|waiting| waiting.client_message_id == id);
     Ok((StatusCode::ACCEPTED, Json(Accepted { client_message_id: id, queued })))
 }
 
@@ -192,6 +196,8 @@ pub(crate) async fn turns(
 #[derive(Serialize, ToSchema)]
 pub(crate) struct QueuePage {
     items: Vec<Turn>,
+    /// They wait until somebody goes on with them: the keeper ended, or somebody else took the session over.
+    held: bool,
 }
 
 /// The prompts that wait for their turn
@@ -201,8 +207,34 @@ pub(crate) async fn queue(
     name: SessionName,
 ) -> Result<Json<QueuePage>, Problem> {
     let known = find(&keeper, &name)?;
-    let driver = keeper.drivers.get(&known.card.session_id);
-    Ok(Json(QueuePage { items: driver.map(|driver| driver.queue()).unwrap_or_default() }))
+    let id = &known.card.session_id;
+    let (items, held) = match keeper.drivers.get(id) {
+        Some(driver) => driver.queue(),
+        None => {
+            let left = left_prompts(&keeper, id).await;
+            (left.iter().map(Turn::listed).collect(), !left.is_empty())
+        }
+    };
+    Ok(Json(QueuePage { items, held }))
+}
+
+async fn left_prompts(keeper: &Arc<Keeper>, session: &str) -> Vec<Turn> {
+    let (keeper, session) = (Arc::clone(keeper), session.to_owned());
+    tokio::task::spawn_blocking(move || keeper.left_prompts(&session)).await.unwrap_or_default()
+}
+
+/// Goes on with the prompts that wait, where a keeper's end or somebody who took over stopped them
+#[utoipa::path(post, path = "/sessions/{id}/queue/resume", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 202, body = QueuePage), (status = "default", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn resume_queue(
+    State(keeper): State<Arc<Keeper>>,
+    caller: Caller,
+    name: SessionName,
+) -> Result<(StatusCode, Json<QueuePage>), Problem> {
+    let driver = driver(&keeper, &name).await?;
+    keeper.door.audit.write("resume-queue", &caller.name(), json!({ "session": driver.begin().session }));
+    driver.resume(&keeper);
+    let (items, held) = driver.queue();
+    Ok((StatusCode::ACCEPTED, Json(QueuePage { items, held })))
 }
 
 /// Takes back a prompt that waits
@@ -213,11 +245,13 @@ pub(crate) async fn unqueue(
     crate::extract::Part(message): crate::extract::Part,
 ) -> Result<StatusCode, Problem> {
     let known = find(&keeper, &name)?;
-    let driver = keeper.drivers.get(&known.card.session_id);
-    match driver.is_some_and(|driver| driver.unqueue(&keeper, &message)) {
-        true => Ok(StatusCode::NO_CONTENT),
-        false => Err(Problem::not_found("prompt")),
-    }
+    // Asking for its driver would ask who else drives it; what waits here is taken back in any case.
+    let id = &known.card.session_id;
+    let was = match keeper.drivers.get(id) {
+        Some(driver) => driver.unqueue(&keeper, &message),
+        None => keeper.take_back_left(id, &message),
+    };
+    if was { Ok(StatusCode::NO_CONTENT) } else { Err(Problem::not_found("prompt")) }
 }
 
 /// What an interruption did.

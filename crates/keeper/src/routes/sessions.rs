@@ -172,8 +172,13 @@ pub(crate) async fn find_fresh(keeper: &Arc<Keeper>, name: &SessionName) -> Resu
     if let Ok(known) = find(keeper, name)
         && let Some(session) = &known.native
     {
-        keeper.tell(keeper.look_at(&session.path).into_iter().flatten());
-        return find(keeper, name);
+        if let Some(news) = keeper.look_at(&session.path) {
+            keeper.tell(news);
+            return find(keeper, name);
+        }
+        // Its file is gone, or something else is in its place; there may be a copy in the store.
+        let news = keeper.catalogue_mut().remove(&known.key());
+        keeper.tell(news);
     }
     keeper.forget_stored();
     keeper.list_stored().await.map_err(|error| Problem::failed(&error))?;

@@ -99,6 +99,10 @@ macro_rules! forward {
                 (**self).stat(session).await
             }
 
+            async fn is_erased(&self, session: &SessionId) -> Result<bool> {
+                (**self).is_erased(session).await
+            }
+
             fn path(&self, log: &LogKey) -> Option<PathBuf> {
                 (**self).path(log)
             }

@@ -68,7 +68,8 @@ impl Arriving {
         if (there.next > 0 && there.arrival.is_none()) || (there.next == 0 && known) {
             return Err(Error::SessionExists(id));
         }
-        let created = Placement { entry: with_arrival(&created.entry, arrival)?, ..created };
+        let entry = store.redacted_note(with_arrival(&created.entry, arrival)?);
+        let created = Placement { entry, ..created };
         if there.next > 0 {
             clear(store, &id, &there).await?;
         }
@@ -116,9 +117,11 @@ impl Arriving {
 
     /// Adds a record where it belongs.
     pub(crate) async fn push(&mut self, log: LogName, mut placement: Placement) -> Result<()> {
-        if placement.kind != Kind::Note && log != LogName::Checkpoints {
-            placement.entry = self.store.redacted(placement.entry);
-        }
+        placement.entry = match (placement.kind, log) {
+            (_, LogName::Checkpoints) => placement.entry,
+            (Kind::Note, _) => self.store.redacted_note(placement.entry),
+            _ => self.store.redacted(placement.entry),
+        };
         let (size, limit) =
             (placement.entry.as_bytes().len(), self.store.inner.backend.capabilities().max_record);
         if size > limit {

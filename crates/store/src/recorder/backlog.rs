@@ -266,7 +266,7 @@ impl Backlog {
             Item::Entry(entry) => vec![Draft::entry(&session.store().redacted(entry.clone()))],
             Item::Finish(finish) => {
                 let finish = finish.clone();
-                vec![Draft::Change(Box::new(move |metadata| finish.apply(metadata)))]
+                vec![session.store().redacted_change(Box::new(move |metadata| finish.apply(metadata)))]
             }
             Item::Barrier(_) | Item::Save(_) => Vec::new(),
         };

@@ -1,7 +1,8 @@
 //! Random operations against a model that fits on a page: whatever the store does, it must agree.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
@@ -13,7 +14,7 @@ use rethread_store::backend::Backend;
 use rethread_store::{
     Entry, Error, FileBackend, Filter, Fork, MemoryBackend, NewSession, Options, Session, SessionId, Store,
 };
-use rethread_testkit::{Postgres, S3, cannot};
+use rethread_testkit::{Postgres, S3, cannot, memory_folder};
 
 use super::effort::{Effort, Round, torture};
 use crate::kit::{entry_id, ids, run, session_id};
@@ -254,7 +255,7 @@ fn whatever_is_done_files_agree_with_the_model() {
 #[test]
 fn whatever_is_done_what_is_encrypted_agrees_with_the_model() {
     let key = MasterKey::generate().expect("a key");
-    for round in Effort::new("random operations against the model, encrypted", 200) {
+    for round in Effort::new("random operations against the model, encrypted", 500) {
         agrees(round, || {
             let (inner, key): (Arc<dyn Backend>, _) = (Arc::new(MemoryBackend::default()), key.clone());
             move || Store::new(EncryptedBackend::new(inner.clone(), &key), Options::default())
@@ -264,9 +265,10 @@ fn whatever_is_done_what_is_encrypted_agrees_with_the_model() {
 
 #[test]
 fn whatever_is_done_sqlite_agrees_with_the_model() {
-    for round in Effort::new("random operations against the model, SQLite", 60) {
+    for round in Effort::new("random operations against the model, SQLite", 500) {
         agrees(round, || {
-            let folder = tempfile::tempdir().expect("a folder");
+            // In memory, where a sync costs nothing: what is tried here is what it does, not what it survives.
+            let folder = memory_folder("rethread-model-");
             move || Store::new(SqliteBackend::new(folder.path().join("sessions.db")), Options::default())
         });
     }
@@ -274,12 +276,15 @@ fn whatever_is_done_sqlite_agrees_with_the_model() {
 
 #[test]
 fn whatever_is_done_postgres_agrees_with_the_model() {
-    let Some(server) = Postgres::shared() else {
+    let Some(server) = Postgres::in_memory() else {
         return cannot("PostgreSQL is not installed: apt-get install postgresql");
     };
-    for round in Effort::new("random operations against the model, PostgreSQL", 30) {
+    let database = server.database();
+    for round in Effort::new("random operations against the model, PostgreSQL", 500) {
         agrees(round, || {
-            let settings = Settings::parse(&server.fresh()).expect("a URL");
+            // To make a database for each takes longer than all that is done in it.
+            server.sql(&database, "DROP SCHEMA IF EXISTS rethread CASCADE");
+            let settings = Settings::parse(&server.url(&database)).expect("a URL");
             move || {
                 let backend = PostgresBackend::new(settings.clone()).expect("a backend");
                 Store::new(backend, Options::default())
@@ -293,11 +298,17 @@ fn whatever_is_done_s3_agrees_with_the_model() {
     let Some(server) = S3::shared() else {
         return cannot("there is no S3 server: scripts/setup s3");
     };
-    for round in Effort::new("random operations against the model, S3", 12) {
-        agrees(round, || {
-            let settings = rethread_s3::Settings::parse(&format!("s3://{}/team", server.bucket()));
-            let settings = settings.expect("a URL").with_variables(server.way().variables());
-            move || Store::new(S3Backend::new(&settings).expect("a backend"), Options::default())
-        });
-    }
+    // Much of it is waiting for answers: several at once.
+    let rounds = Mutex::new(Effort::new("random operations against the model, S3", 500));
+    let next = || rounds.lock().ok().and_then(|mut rounds| rounds.next());
+    let hand = || {
+        while let Some(round) = next() {
+            agrees(round, || {
+                let settings = rethread_s3::Settings::parse(&format!("s3://{}/team", server.bucket()));
+                let settings = settings.expect("a URL").with_variables(server.way().variables());
+                move || Store::new(S3Backend::new(&settings).expect("a backend"), Options::default())
+            });
+        }
+    };
+    thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(hand))));
 }

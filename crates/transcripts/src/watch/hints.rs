@@ -12,9 +12,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 
 use super::{Means, USUALLY};
-
-/// File systems whose changes by other machines give no notice here: NFS, SMB, FUSE, 9P.
-const REMOTE: [i64; 6] = [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x6573_5546, 0x0102_1997];
+use crate::shared_file_system::is_shared;
 
 /// Something that may have happened.
 #[derive(Debug)]
@@ -276,5 +274,5 @@ impl Bell {
 fn is_remote(folder: &Path) -> bool {
     let there = folder.ancestors().find(|folder| folder.is_dir());
     let kind = there.and_then(|folder| rustix::fs::statfs(folder).ok()).map(|it| it.f_type);
-    kind.is_some_and(|kind| REMOTE.contains(&kind))
+    kind.is_some_and(is_shared)
 }

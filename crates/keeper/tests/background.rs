@@ -1,0 +1,103 @@
+//! What an agent does in the background: it is not cut off, and can be taken back.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::time::Duration;
+
+use rethread_testkit::{Prompt, Reply};
+use serde_json::{Value, json};
+
+use crate::driving::{Desk, create, decide, live_pid, state, turn, until_state, wait_for_request};
+use crate::kit::{Kept, Socket};
+
+fn in_background(command: &str) -> Value {
+    json!({ "command": command, "description": "go on", "run_in_background": true })
+}
+
+fn until_there(kept: &Kept, file: &std::path::Path) {
+    kept.until("the file is there", || file.try_exists().unwrap().then_some(()));
+}
+
+#[test]
+fn what_a_command_in_the_background_changes_after_its_turn_can_be_taken_back() {
+    let Some(desk) = Desk::new() else { return };
+    let kept = desk.keeper();
+    let mut socket = Socket::open(&kept);
+    socket.subscribe("all", None);
+    let (gate, late) = (desk.gate(), desk.project().join("late.txt"));
+    fs::write(desk.project().join("kept.txt"), "as it was\n").unwrap();
+    let id = create(&kept, &desk, &Prompt::new("First.").says("One."));
+    until_state(&kept, &id, "idle");
+    let command = format!(
+        "until [ -e {} ]; do sleep 0.05; done; echo gone > kept.txt; echo late > late.txt",
+        gate.display()
+    );
+    let (message, _) =
+        turn(&kept, &id, &Prompt::new("Go.").calls("Bash", in_background(&command)).says("Began."), "start");
+    decide(&kept, &wait_for_request(&kept), "allow").good();
+    socket.until("turn.completed");
+    socket.until("turn.completed");
+    assert!(!late.try_exists().unwrap());
+    fs::write(&gate, "").unwrap();
+    until_there(&kept, &late);
+    let (_, over) = socket.until("subagent.completed");
+    assert_eq!(over["data"]["status"], "completed");
+    let rewind = |body: Value| kept.post(&format!("/sessions/{id}/rewind"), body);
+    kept.until("what it changed is known", || {
+        let diff = kept.get(&format!("/sessions/{id}/diff?turn={message}")).good();
+        (diff["items"].as_array().unwrap().len() == 2).then_some(())
+    });
+    until_state(&kept, &id, "idle");
+    let plan = rewind(json!({ "to": message, "dry_run": true })).good();
+    rewind(json!({ "to": message, "expect_digest": plan["digest"] })).good();
+    assert_eq!(fs::read_to_string(desk.project().join("kept.txt")).unwrap(), "as it was\n");
+    assert!(!late.try_exists().unwrap());
+}
+
+#[test]
+fn an_agent_with_something_in_the_background_is_not_idle() {
+    let Some(desk) = Desk::new() else { return };
+    let kept = desk.keeper_with(|settings| settings.idle = Duration::from_millis(300));
+    let (gate, late) = (desk.gate(), desk.project().join("late.txt"));
+    let command = format!("until [ -e {} ]; do sleep 0.05; done; echo late > late.txt", gate.display());
+    let id = create(&kept, &desk, &Prompt::new("Go.").calls("Bash", in_background(&command)).says("Began."));
+    decide(&kept, &wait_for_request(&kept), "allow").good();
+    until_state(&kept, &id, "idle");
+    let agent = live_pid(&desk, &id);
+    std::thread::sleep(Duration::from_secs(2));
+    turn(&kept, &id, &Prompt::new("Still there?").says("Yes."), "start");
+    until_state(&kept, &id, "idle");
+    assert!(agent.is_some() && live_pid(&desk, &id) == agent, "the same agent answered");
+    fs::write(&gate, "").unwrap();
+    until_there(&kept, &late);
+}
+
+#[test]
+fn a_prompt_that_comes_while_the_agent_answers_itself_is_answered_by_its_own_result() {
+    let Some(desk) = Desk::new() else { return };
+    let kept = desk.keeper();
+    let mut socket = Socket::open(&kept);
+    socket.subscribe("all", None);
+    let gate = desk.gate();
+    // When the subagent is done, the agent begins a turn of its own, which takes until the gate is open.
+    let inner = Prompt::new("Look around.").says("There is nothing.").to_string();
+    let input = json!({ "description": "Look", "prompt": inner, "subagent_type": "general-purpose" });
+    let prompt = Prompt::new("Ask somebody.")
+        .calls("Agent", input)
+        .says("Nobody knows.")
+        .reply(Reply::text("I see.").once(&gate));
+    let id = create(&kept, &desk, &prompt);
+    socket.until("subagent.completed");
+    kept.until("it answers itself", || (desk.requests() >= 4).then_some(()));
+    let (message, _) = turn(&kept, &id, &Prompt::new("And?").says("Well."), "queue");
+    fs::write(&gate, "").unwrap();
+    let its_own = loop {
+        let (_, ended) = socket.until("turn.completed");
+        if ended["data"]["message"] == message.as_str() {
+            break ended;
+        }
+    };
+    assert_eq!(its_own["data"]["result"], "Well.", "{its_own}");
+    until_state(&kept, &id, "idle");
+    assert_eq!(state(&kept, &id), "idle");
+}
