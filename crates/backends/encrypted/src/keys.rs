@@ -65,7 +65,8 @@ struct Wrapped {
     /// erased for something damaged, and then for a while: to take the document away could take the next one's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<String>,
-    /// The session is being removed: what there is of it can be read, and nothing is added.
+    /// The session is being removed: what there is of it can be read, and nothing is added. Without a key it is gone, and
+    /// whatever turns up under its id, such as a cache that was on its way, is nothing that was erased.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     leaving: bool,
     /// Stays when the key is erased: only forks of this session, which have its key, can open it, and they inherit through
@@ -76,6 +77,7 @@ struct Wrapped {
 
 impl Wrapped {
     const ERASED: Self = Self { version: 1, key: None, leaving: false, parent: None };
+    const GONE: Self = Self { leaving: true, ..Self::ERASED };
 
     fn to_bytes(&self) -> Result<Vec<u8>> {
         serde_json::to_vec(self).map_err(|error| Error::BadEntry(error.to_string()))
@@ -92,7 +94,7 @@ struct WrappedParent {
 struct Found {
     /// `None`: there is none, or none any more.
     key: Option<(Arc<SessionKey>, Wrapped)>,
-    /// There was one.
+    /// There was one, and its session was not removed since.
     is_erased: bool,
     /// What has to be expected to replace it.
     expect: Expect,
@@ -179,7 +181,9 @@ impl Keys {
             self.known().remove(session);
             return Ok(Found { key: None, is_erased: false, expect: Expect::Absent });
         };
-        let key = self.take(session, &bytes)?;
+        let wrapped = read(session, &bytes)?;
+        let is_erased = wrapped.key.is_none() && !wrapped.leaving;
+        let key = self.take(session, wrapped)?;
         match &key {
             Some((key, wrapped)) if !wrapped.leaving => {
                 let mut known = self.known();
@@ -189,7 +193,7 @@ impl Keys {
             }
             _ => drop(self.known().remove(session)),
         }
-        Ok(Found { is_erased: key.is_none(), key, expect: Expect::Version(version) })
+        Ok(Found { is_erased, key, expect: Expect::Version(version) })
     }
 
     /// Puts a key back that was cleared away while it was written with.
@@ -236,7 +240,7 @@ impl Keys {
             let looked_at = Instant::now();
             // If somebody else was faster, theirs is the key.
             if let Put::Done(_) = inner.put(&document(session)?, &bytes, found.expect).await?
-                && let Some((key, _)) = self.take(session, &bytes)?
+                && let Some((key, _)) = self.take(session, wrapped)?
             {
                 let held = Held { key, looked_at, is_settled: true };
                 self.known().insert(session.clone(), held.clone());
@@ -285,17 +289,19 @@ impl Keys {
     /// Removes a session's key for good. Returns whether there was one.
     pub(crate) async fn erase(&self, inner: &dyn Backend, session: &SessionId, which: Which) -> Result<bool> {
         for _ in 0..TRIES {
-            let Found { key, expect, .. } = self.own(inner, session).await?;
-            let Some((_, wrapped)) = key else { return Ok(false) };
-            let erased = match which {
-                Which::Any => Wrapped { parent: wrapped.parent, ..Wrapped::ERASED },
-                Which::Leaving if wrapped.leaving => Wrapped::ERASED,
-                Which::Leaving => return Ok(false),
+            let Found { key, expect, is_erased } = self.own(inner, session).await?;
+            let was_there = key.is_some();
+            let left = match (which, key) {
+                (Which::Any, Some((_, wrapped))) => Wrapped { parent: wrapped.parent, ..Wrapped::ERASED },
+                (Which::Leaving, Some((_, wrapped))) if wrapped.leaving => Wrapped::GONE,
+                // What was erased is gone now, too.
+                (Which::Leaving, None) if is_erased => Wrapped::GONE,
+                _ => return Ok(false),
             };
-            let put = inner.put(&document(session)?, &erased.to_bytes()?, expect).await?;
+            let put = inner.put(&document(session)?, &left.to_bytes()?, expect).await?;
             if matches!(put, Put::Done(_)) {
                 self.known().remove(session);
-                return Ok(true);
+                return Ok(was_there);
             }
         }
         Err(contended(session))
@@ -348,16 +354,7 @@ impl Keys {
         Ok(swept)
     }
 
-    fn take(&self, session: &SessionId, document: &[u8]) -> Result<Option<(Arc<SessionKey>, Wrapped)>> {
-        let damaged = |reason: &str| Error::Damaged {
-            what: format!("the key of session {session}"),
-            reason: reason.to_owned(),
-        };
-        let wrapped: Wrapped =
-            serde_json::from_slice(document).map_err(|error| damaged(&error.to_string()))?;
-        if wrapped.version != 1 {
-            return Err(Error::NewerFormat { found: format!("of keys {}", wrapped.version), known: 1 });
-        }
+    fn take(&self, session: &SessionId, wrapped: Wrapped) -> Result<Option<(Arc<SessionKey>, Wrapped)>> {
         let Some(key) = &wrapped.key else {
             let held = lock(&self.inherited).get(session).cloned();
             if let Some(held) = held {
@@ -366,7 +363,7 @@ impl Keys {
             return Ok(None);
         };
         let another = "it was wrapped by another master key, or is not as it was";
-        let secret = unwrap(&self.wrapping, session, key).ok_or_else(|| damaged(another))?;
+        let secret = unwrap(&self.wrapping, session, key).ok_or_else(|| damaged(session, another))?;
         self.inherit(&secret, &wrapped);
         Ok(Some((Arc::new(SessionKey::new(secret)), wrapped)))
     }
@@ -392,6 +389,19 @@ pub(crate) enum Which {
     Any,
     /// Those of sessions that are being removed: the next one of that id has another.
     Leaving,
+}
+
+fn read(session: &SessionId, document: &[u8]) -> Result<Wrapped> {
+    let wrapped: Wrapped =
+        serde_json::from_slice(document).map_err(|error| damaged(session, &error.to_string()))?;
+    match wrapped.version {
+        1 => Ok(wrapped),
+        newer => Err(Error::NewerFormat { found: format!("of keys {newer}"), known: 1 }),
+    }
+}
+
+fn damaged(session: &SessionId, reason: &str) -> Error {
+    Error::Damaged { what: format!("the key of session {session}"), reason: reason.to_owned() }
 }
 
 fn contended(session: &SessionId) -> Error {

@@ -10,7 +10,7 @@ use rethread_encrypted::{EncryptedBackend, MasterKey};
 use rethread_postgres::PostgresBackend;
 use rethread_s3::S3Backend;
 use rethread_sqlite::SqliteBackend;
-use rethread_store::backend::{Backend, Durability, From, LogKey, LogName, Space, Target};
+use rethread_store::backend::{Backend, Durability, Expect, From, Key, LogKey, LogName, Space, Target};
 use rethread_store::{
     BlobId, Cleaned, Cleaning, Entry, Error, FileBackend, Filter, Fork, Line, MemoryBackend, Mode,
     NewSession, Options, Session, SessionId, Stamp, Store, conformance,
@@ -302,6 +302,30 @@ fn what_is_left_of_an_erased_session_is_cleared_away_and_nothing_else() {
     assert_eq!(texts(&block_on(store.open(&"talk".parse().unwrap())).unwrap()).len(), 1);
 }
 
+/// A cache that another process had on its way, and a session was taken for erased that had only been purged.
+#[test]
+fn what_turns_up_in_place_of_a_purged_session_is_no_erased_one() {
+    let (folder, key) = (folder(), MasterKey::generate().unwrap());
+    let store = store_at(&folder, &key);
+    for id in ["purged", "erased"] {
+        let session = begin(&store, id);
+        if id == "erased" {
+            erase(&folder, &key, id);
+        }
+        assert!(block_on(store.purge(session.id())).unwrap());
+        block_on(store.backend().put(
+            &Key::session(session.id().clone(), "late").unwrap(),
+            b"{}",
+            Expect::Any,
+        ))
+        .unwrap();
+        let loaded = block_on(store.load(session.id()));
+        assert!(matches!(loaded, Ok(None)), "{id}: {loaded:?}");
+        begin(&store, id);
+        assert_eq!(texts(&block_on(store.open(session.id())).unwrap()).len(), 1, "{id}");
+    }
+}
+
 #[test]
 fn a_purge_of_an_erased_session_and_of_one_behind_it_leaves_forks_what_they_inherit() {
     let (folder, key) = (folder(), MasterKey::generate().unwrap());
@@ -475,7 +499,7 @@ fn a_key_whose_session_was_never_begun_or_is_gone_does_not_stay() {
     // One that was not leaves nothing that could be used either.
     block_on(store.purge(&"other".parse().unwrap())).unwrap();
     let left: Vec<String> = keys().map(|path| fs::read_to_string(path).unwrap()).collect();
-    assert_eq!(left, [r#"{"version":1}"#]);
+    assert_eq!(left, [r#"{"version":1,"leaving":true}"#]);
 }
 
 #[test]
