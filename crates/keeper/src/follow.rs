@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rethread_transcripts::{From, Happening, Line, Means, News, Watch};
-use tokio::sync::Notify;
+use rethread_transcripts::{From, Happening, Line, Live, Means, News, Watch};
+use tokio::sync::{Notify, watch};
 
 use crate::card::Home;
 use crate::catalogue::Key;
@@ -19,8 +19,6 @@ use crate::run::Run;
 const SOON: Duration = Duration::from_millis(150);
 /// How often a file is looked at that may not be shown.
 const REFUSED: Duration = Duration::from_secs(1);
-/// How often processes of Claude Code's own are looked for.
-const LIVE: Duration = Duration::from_secs(2);
 
 /// What has to be looked at again.
 #[derive(Debug, Default)]
@@ -32,7 +30,7 @@ struct Dirty {
 /// Follows Claude Code's folder until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Follower {
-    _watch: Option<Watch>,
+    _watches: Vec<Watch>,
     _counting: Option<Counting>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }
@@ -47,7 +45,7 @@ impl Follower {
     /// Lists all sessions, and follows what happens to them.
     pub(crate) fn start(keeper: &Arc<Keeper>) -> Result<Self> {
         let Some(native) = &keeper.native else {
-            return Ok(Self { _watch: None, _counting: None, tasks: Vec::new() });
+            return Ok(Self { _watches: Vec::new(), _counting: None, tasks: Vec::new() });
         };
         let dirty: Arc<Dirty> = Arc::default();
         // Watched first and listed afterwards, so that nothing happens unseen in between.
@@ -55,11 +53,13 @@ impl Follower {
         let mut lines = Lines::new(own, noted);
         let watch = Watch::all_read(&native.folder, From::Now, Means::Best, move |news| lines.take(news))?;
         keeper.list_native()?;
+        let (told, processes) = watch::channel(Vec::new());
+        let live = Watch::live(&native.folder, move |live| drop(told.send_replace(live)))?;
         let tasks = vec![
             tokio::spawn(refresh(Arc::clone(keeper), dirty)),
-            tokio::spawn(look_for_processes(Arc::clone(keeper))),
+            tokio::spawn(see_processes(Arc::clone(keeper), processes)),
         ];
-        Ok(Self { _watch: Some(watch), _counting: Some(Counting::start(keeper)), tasks })
+        Ok(Self { _watches: vec![watch, live], _counting: Some(Counting::start(keeper)), tasks })
     }
 }
 
@@ -193,15 +193,12 @@ async fn refresh(keeper: Arc<Keeper>, dirty: Arc<Dirty>) {
 }
 
 /// Sees processes of Claude Code's own come and go.
-async fn look_for_processes(keeper: Arc<Keeper>) {
+async fn see_processes(keeper: Arc<Keeper>, mut processes: watch::Receiver<Vec<Live>>) {
     let mut before: HashMap<String, Vec<(u32, Option<String>)>> = HashMap::new();
-    let mut every = tokio::time::interval(LIVE);
-    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        every.tick().await;
-        let Some(native) = &keeper.native else { return };
+    while processes.changed().await.is_ok() {
+        let processes = processes.borrow_and_update().clone();
         let mut now: HashMap<String, Vec<(u32, Option<String>)>> = HashMap::new();
-        for live in native.folder.live() {
+        for live in processes {
             let driver = keeper.drivers.get(&live.session).filter(|driver| driver.is_running());
             if let Some(driver) = driver.filter(|_| keeper.counts_as_elsewhere(&live)) {
                 // Our agent does not hear what is said there, and would go on as if nothing had been.

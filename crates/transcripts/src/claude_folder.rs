@@ -13,7 +13,7 @@ use crate::count::Count;
 use crate::error::{Error, Result};
 use crate::folder::Folder;
 use crate::listing::{Listing, assemble};
-use crate::live::{Live, Stale, live, stale};
+use crate::live::{Live, Stale, live, register_of, stale};
 use crate::look::{Look, Looked, RACY};
 use crate::session::Session;
 use crate::skim::Buffer;
@@ -211,6 +211,11 @@ impl ClaudeFolder {
         let record = Look::at(&found, None, links).record(&mut Buffer::default());
         let listing = assemble(vec![found], &[Learnt::Fresh(Box::new(record))], &self.live());
         listing.sessions.into_iter().next().ok_or_else(not_found)
+    }
+
+    /// Returns where they say so.
+    pub(crate) fn register(&self) -> PathBuf {
+        register_of(&self.root)
     }
 
     /// Returns the processes of Claude Code that are at work.

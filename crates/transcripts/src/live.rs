@@ -54,8 +54,13 @@ pub(crate) fn stale(config: &Path) -> Vec<Stale> {
     ended.map(|(path, it)| Stale { pid: it.pid, session: it.session_id, path }).collect()
 }
 
+/// Returns where processes say that they are at work.
+pub(crate) fn register_of(config: &Path) -> PathBuf {
+    config.join("sessions")
+}
+
 fn register(config: &Path) -> Vec<(PathBuf, Registered)> {
-    let Ok(entries) = fs::read_dir(config.join("sessions")) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(register_of(config)) else { return Vec::new() };
     let files = entries.flatten().map(|entry| entry.path());
     // Beside each register lies a secret of the process, which is none of our business.
     let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));

@@ -18,6 +18,7 @@ use std::time::Duration;
 use crate::claude_folder::ClaudeFolder;
 use crate::error::{Error, Result};
 use crate::line::Line;
+use crate::live::Live;
 use crate::node::Span;
 
 use files::Files;
@@ -111,6 +112,8 @@ pub enum Means {
 
 /// How often files are looked at where the system gives no notices.
 const USUALLY: Duration = Duration::from_secs(1);
+/// How often it is looked whether processes are still there.
+const ALIVE: Duration = Duration::from_secs(2);
 
 /// Transcripts that are being watched; dropping it ends that.
 #[derive(Debug)]
@@ -157,6 +160,30 @@ impl Watch {
         })
     }
 
+    /// Watches which processes of Claude Code are at work: `take` gets all of them now, whenever its register changes, and
+    /// every so often while there are any, since one that is killed leaves the register as it was.
+    pub fn live(claude: &ClaudeFolder, mut take: impl FnMut(Vec<Live>) + Send + 'static) -> Result<Self> {
+        let (claude, register) = (claude.clone(), claude.register());
+        let bell = Bell::new().map_err(Error::io("watch", &register))?;
+        let mut hints = Hints::new(&register, Means::Best).map_err(Error::io("watch", &register))?;
+        // The register is made by the first process that needs it.
+        let folders: Vec<PathBuf> =
+            register.parent().into_iter().chain([&*register]).map(Path::to_owned).collect();
+        while hints.watch(folders.clone(), true) {}
+        let (rung, place) = (bell.clone(), register.clone());
+        let work = move || loop {
+            let live = claude.live();
+            let patience = (!live.is_empty()).then_some(ALIVE);
+            take(live);
+            match hints.wait_for(&rung, patience, |path| path.starts_with(&register)) {
+                None => return,
+                Some(Hint::Everything) => while hints.watch(folders.clone(), true) {},
+                Some(Hint::Files(_)) => {}
+            }
+        };
+        Self::run(bell, &place, work)
+    }
+
     fn start(
         mut files: Files,
         from: From,
@@ -172,7 +199,7 @@ impl Watch {
         files.begin(from, &mut take);
         let rung = bell.clone();
         let work = move || {
-            while let Some(hint) = hints.wait(&rung) {
+            while let Some(hint) = hints.wait(&rung, None) {
                 match hint {
                     Hint::Files(paths) => paths.iter().for_each(|path| files.look_at(path, &mut take)),
                     Hint::Everything => {
@@ -182,8 +209,12 @@ impl Watch {
                 }
             }
         };
+        Self::run(bell, &root, work)
+    }
+
+    fn run(bell: Bell, root: &Path, work: impl FnOnce() + Send + 'static) -> Result<Self> {
         let thread = std::thread::Builder::new().name("transcripts".into()).spawn(work);
-        let thread = thread.map_err(Error::io("watch", &root))?;
+        let thread = thread.map_err(Error::io("watch", root))?;
         Ok(Self { bell, thread: Some(thread) })
     }
 }

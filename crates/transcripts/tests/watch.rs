@@ -366,3 +366,46 @@ fn a_pipe_among_transcripts_holds_nobody_up() {
     let model = HashMap::from([(project.join("s.jsonl"), vec!["{\"n\":1}".to_owned()])]);
     Subscriber::default().wait_for(&changes, &model);
 }
+
+/// A process that says it is at work on a session.
+fn at_work(config: &Path, session: &str) -> std::process::Child {
+    let child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let text = format!(r#"{{"pid":{},"sessionId":"{session}","status":"busy"}}"#, child.id());
+    fs::create_dir_all(config.join("sessions")).unwrap();
+    fs::write(config.join("sessions").join(format!("{}.json", child.id())), text).unwrap();
+    child
+}
+
+#[test]
+fn processes_are_seen_as_they_come_are_killed_and_go_and_nobody_looks_while_there_are_none() {
+    let home = tempfile::tempdir().unwrap();
+    let (send, told) = channel();
+    let watch = Watch::live(&ClaudeFolder::new(home.path()), move |live| drop(send.send(live))).unwrap();
+    let sessions = |patience| match told.recv_timeout(patience) {
+        Ok(live) => Some(live.into_iter().map(|live| live.session).collect::<Vec<_>>()),
+        Err(_) => None,
+    };
+    let until = |expected: &[&str]| {
+        let begun = Instant::now();
+        while sessions(PATIENCE).unwrap() != expected {
+            assert!(begun.elapsed() < PATIENCE, "never {expected:?}");
+        }
+    };
+    until(&[]);
+    // What happens beside the register is nobody's business.
+    fs::write(home.path().join(".claude.json"), "{}").unwrap();
+    assert_eq!(sessions(Duration::from_millis(2500)), None, "nothing is at work");
+    let mut first = at_work(home.path(), "one");
+    until(&["one"]);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    until(&[]);
+    fs::remove_dir_all(home.path().join("sessions")).unwrap();
+    let mut second = at_work(home.path(), "two");
+    until(&["two"]);
+    fs::remove_dir_all(home.path().join("sessions")).unwrap();
+    until(&[]);
+    second.kill().unwrap();
+    second.wait().unwrap();
+    drop(watch);
+}

@@ -75,12 +75,12 @@ impl Hints {
         notices.watched.len() > before
     }
 
-    /// Waits for the next hint; `None` once the bell rang.
-    pub(super) fn wait(&mut self, bell: &Bell) -> Option<Hint> {
+    /// Waits for the next hint, no longer than given; `None` once the bell rang.
+    pub(super) fn wait(&mut self, bell: &Bell, at_most: Option<Duration>) -> Option<Hint> {
         match self {
             Hints::Looking(every) => bell.rings_within(None, Some(*every)).ok().map(|_| Hint::Everything),
             Hints::Notices(notices) => loop {
-                let patience = notices.is_partial.then_some(USUALLY);
+                let patience = notices.is_partial.then_some(USUALLY).into_iter().chain(at_most).min();
                 match bell.rings_within(Some(&notices.inotify), patience) {
                     Err(Rung) => return None,
                     Ok(false) => return Some(Hint::Everything),
@@ -90,6 +90,21 @@ impl Hints {
                     return Some(hint);
                 }
             },
+        }
+    }
+
+    /// Waits for the next hint that may be about something that matters.
+    pub(super) fn wait_for(
+        &mut self,
+        bell: &Bell,
+        at_most: Option<Duration>,
+        matters: impl Fn(&Path) -> bool,
+    ) -> Option<Hint> {
+        loop {
+            match self.wait(bell, at_most)? {
+                Hint::Files(paths) if !paths.iter().any(|path| matters(path)) => {}
+                hint => return Some(hint),
+            }
         }
     }
 }
@@ -149,7 +164,10 @@ impl Notices {
                 true
             }
             // One that is not there is told of by the folder above it, when it comes.
-            Err(error) => error == rustix::io::Errno::NOENT && self.watched.len() > 1,
+            Err(error) => {
+                let above = folder.parent().is_some_and(|above| self.watched.contains_key(above));
+                error == rustix::io::Errno::NOENT && above
+            }
         }
     }
 

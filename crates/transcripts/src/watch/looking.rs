@@ -31,12 +31,22 @@ impl Hints {
     }
 
     /// Waits for the next hint; `None` once the bell rang.
-    pub(super) fn wait(&mut self, bell: &Bell) -> Option<Hint> {
+    pub(super) fn wait(&mut self, bell: &Bell, _: Option<Duration>) -> Option<Hint> {
         let (rung, ringing) = &*bell.0;
         let rung = rung.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = ringing.wait_timeout_while(rung, self.0, |rung| !*rung);
         let (rung, _) = waited.unwrap_or_else(PoisonError::into_inner);
         (!*rung).then_some(Hint::Everything)
+    }
+
+    /// The same: nobody says what it is about.
+    pub(super) fn wait_for(
+        &mut self,
+        bell: &Bell,
+        at_most: Option<Duration>,
+        _: impl Fn(&Path) -> bool,
+    ) -> Option<Hint> {
+        self.wait(bell, at_most)
     }
 }
 
