@@ -13,7 +13,7 @@ use clap::{Args as Arguments, Parser, Subcommand};
 pub(crate) use self::care::{Doctor, Du, Gc, Repair, Scan, Verify};
 pub(crate) use self::files::{Checkpoint, Checkpoints, Diff, Rewind, Root};
 pub(crate) use self::keeper::{
-    Attention, Interrupt, Logs, Manager, Open, Send, Serve, ServeUi, Service, Status, Stop, Token, Watch,
+    Attention, Interrupt, Logs, Manager, Open, Send, Serve, ServeUi, Service, Status, Stop, Tls, Token, Watch,
 };
 pub(crate) use self::moving::{Copy, Export, Handoff, Import, Key, Sync, Take};
 pub(crate) use self::sessions::{

@@ -26,6 +26,8 @@ pub(crate) struct Serve {
     pub(crate) listen: Option<SocketAddr>,
     pub(crate) allowed_root: Vec<PathBuf>,
     pub(crate) allow_host: Vec<String>,
+    pub(crate) tls_cert: Option<PathBuf>,
+    pub(crate) tls_key: Option<PathBuf>,
     pub(crate) claude_bin: Option<PathBuf>,
     pub(crate) allow_bypass: bool,
     pub(crate) no_open: bool,

@@ -1,8 +1,9 @@
 //! Where the keeper of this person is, and how to ask it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rethread_keeper::{Client, Error, Problem};
+use rethread_keeper::{Client, Error, Problem, Tls};
 
 use crate::context::Context;
 use crate::failure::{Failure, in_one_line, named};
@@ -46,6 +47,11 @@ pub(crate) fn runtime(threads: Threads) -> Result<tokio::runtime::Runtime, Failu
     built.map_err(|error| Failure::Failed { message: format!("cannot start threads: {error}"), hint: None })
 }
 
+/// Reads what protects the way from other machines.
+pub(crate) fn read_tls(certificate: &Path, key: &Path) -> Result<Arc<Tls>, Failure> {
+    Tls::read(certificate, key).map(Arc::new).map_err(|error| explain(&error))
+}
+
 /// Returns an error as a person reads it, with what to do next.
 pub(crate) fn explain(error: &Error) -> Failure {
     let message = in_one_line(error);
@@ -59,11 +65,15 @@ pub(crate) fn explain(error: &Error) -> Failure {
         }
         Error::RunsAlready { .. } => Some("`rethread open` logs a browser in, `rethread stop` ends it".into()),
         Error::NotLoopback(_) => {
-            Some("listen on 127.0.0.1, let a proxy with TLS or an ssh tunnel lead there, and allow its name with --allow-host".into())
+            Some("give it a certificate with --tls-cert and --tls-key, or listen on 127.0.0.1 and let a proxy with TLS or an ssh tunnel lead there".into())
         }
+        Error::NoHostName(_) => {
+            Some("`--allow-host NAME` says by which name others call this machine, as its certificate has it".into())
+        }
+        Error::BadTls { .. } => Some("name a certificate and its key, both in PEM".into()),
         Error::NoSuchRoot(_) => Some("name a directory that is there".into()),
         Error::BadKeeperUrl { .. } => Some(
-            "`ssh -L 7717:localhost:7717 HOST` brings a keeper here, as `--keeper http://localhost:7717`".into(),
+            "`--keeper https://HOST:7717` goes over TLS; `ssh -L 7717:localhost:7717 HOST` brings a keeper here, as http://localhost:7717".into(),
         ),
         Error::NoToken { .. } => {
             Some("copy `keeper/token` from that keeper's RETHREAD_HOME here, and name it with --token-file".into())
@@ -80,9 +90,11 @@ pub(crate) fn explain(error: &Error) -> Failure {
         _ => None,
     };
     match error {
-        Error::NotLoopback(_) | Error::NoSuchRoot(_) | Error::BadKeeperUrl { .. } => {
-            Failure::Wrongly { message, hint }
-        }
+        Error::NotLoopback(_)
+        | Error::NoHostName(_)
+        | Error::BadTls { .. }
+        | Error::NoSuchRoot(_)
+        | Error::BadKeeperUrl { .. } => Failure::Wrongly { message, hint },
         Error::Refused(problem) => Failure::known((**problem).clone(), message, hint),
         Error::NotRunning => {
             let missing = Problem { retryable: true, ..named("no-keeper", "Service Unavailable", 503) };

@@ -8,10 +8,12 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, watch};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::keeper::over;
 use crate::peer::Peer;
+use crate::tls::Tls;
 
 /// How long a client may take for the head of a request.
 const HEAD: Duration = Duration::from_secs(10);
@@ -23,7 +25,7 @@ const MOST: usize = 4096;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Serves whoever is let in.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Connections {
     app: Router,
     ending: watch::Receiver<bool>,
@@ -35,9 +37,39 @@ impl Connections {
         Self { app, ending, room: Arc::new(Semaphore::new(MOST)) }
     }
 
+    /// Serves whoever came over the network.
+    pub(crate) fn serve_tcp(&self, stream: TcpStream, tls: Option<&Tls>) {
+        // Frames are small and must not wait for each other.
+        let _ = stream.set_nodelay(true);
+        let Some(tls) = tls else { return self.serve(stream, Peer::Tcp) };
+        let Some(place) = self.place() else { return };
+        let (shaken, own) = (tls.acceptor().accept(stream), self.clone());
+        tokio::spawn(async move {
+            match tokio::time::timeout(HEAD, shaken).await {
+                Ok(Ok(stream)) => own.serve_at(place, stream, Peer::Tcp),
+                Ok(Err(error)) => tracing::debug!(%error, "no TLS was agreed upon"),
+                Err(_) => tracing::debug!("nobody went on with TLS"),
+            }
+        });
+    }
+
     pub(crate) fn serve<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(&self, stream: S, peer: Peer) {
-        // Full: whoever comes now is not let in.
-        let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else { return };
+        if let Some(place) = self.place() {
+            self.serve_at(place, stream, peer);
+        }
+    }
+
+    /// Full: whoever comes now is not let in.
+    fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.room).try_acquire_owned().ok()
+    }
+
+    fn serve_at<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
+        &self,
+        place: OwnedSemaphorePermit,
+        stream: S,
+        peer: Peer,
+    ) {
         let app = self.app.clone().layer(axum::Extension(peer));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())

@@ -8,7 +8,7 @@ use crate::audit::Audit;
 use crate::credentials::Credentials;
 use crate::error::Result;
 use crate::failures::Failures;
-use crate::hosts::Hosts;
+use crate::hosts::{Hosts, Scheme};
 use crate::metrics::Metrics;
 
 /// What the gate goes by. A keeper has one, and so has a page that is served apart from it.
@@ -29,11 +29,12 @@ impl Door {
         home: &Path,
         address: SocketAddr,
         allowed_hosts: &[String],
+        scheme: Scheme,
         credentials: Credentials,
     ) -> Result<Self> {
         Ok(Self {
             address,
-            hosts: Hosts::new(address, allowed_hosts),
+            hosts: Hosts::new(address, allowed_hosts, scheme),
             credentials,
             failures: Failures::default(),
             refusals: Failures::default(),
@@ -49,6 +50,6 @@ impl Door {
 
     /// Returns an address that logs a browser in, once, within a minute.
     pub(crate) fn one_time_url(&self) -> String {
-        format!("http://localhost:{}/#boot={}", self.address.port(), self.credentials.code())
+        format!("{}/#boot={}", self.hosts.own(), self.credentials.code())
     }
 }

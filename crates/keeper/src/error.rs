@@ -26,8 +26,21 @@ pub enum Error {
     },
 
     /// The address can be reached from other machines, and nothing protects the way.
-    #[error("{0} is no loopback address, and this keeper has no TLS")]
+    #[error("{0} is no loopback address, and there is no TLS")]
     NotLoopback(SocketAddr),
+
+    /// The address can be reached from other machines, and nobody said by which name.
+    #[error("{0} is no loopback address, and no name is allowed to call it by")]
+    NoHostName(SocketAddr),
+
+    /// A certificate or its key is of no use.
+    #[error("{} is of no use for TLS: {why}", path.display())]
+    BadTls {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
 
     /// The directory of an allowed root is not there.
     #[error("the allowed root {} is no directory", .0.display())]

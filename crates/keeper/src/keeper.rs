@@ -19,6 +19,7 @@ use crate::defect::Defect;
 use crate::door::Door;
 use crate::drive::{Begin, Drivers};
 use crate::error::{Error, Result};
+use crate::hosts::Scheme;
 use crate::hub::Hub;
 use crate::mirror::Mirror;
 use crate::pending::Pending;
@@ -98,7 +99,8 @@ impl Keeper {
     pub(crate) fn new(settings: Settings, address: SocketAddr) -> Result<Self> {
         let home = &settings.home;
         let credentials = Credentials::open(home)?;
-        let door = Door::new(home, address, &settings.allowed_hosts, credentials)?;
+        let scheme = if settings.tls.is_some() { Scheme::Https } else { Scheme::Http };
+        let door = Door::new(home, address, &settings.allowed_hosts, scheme, credentials)?;
         let native = settings.claude_folder.as_ref().map(|folder| {
             let folder = ClaudeFolder::new(folder).links(links());
             Native { files: ClaudeFiles::new(folder.projects()), folder }

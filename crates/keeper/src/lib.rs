@@ -60,6 +60,7 @@ mod settings;
 mod shared;
 mod sketch;
 mod stream;
+mod tls;
 mod tokens;
 mod topic;
 mod ui;
@@ -78,6 +79,7 @@ pub use problem::Problem;
 pub use routes::{openapi, route_table};
 pub use server::Running;
 pub use settings::{Agent, Bypass, PORT, Settings};
+pub use tls::Tls;
 pub use tokens::TokenGrant;
 pub use ui::{KeeperUrl, RunningUi, UI_PORT, UiSettings};
 

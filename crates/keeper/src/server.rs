@@ -38,7 +38,7 @@ impl Running {
         let home = settings.home.clone();
         private_file::folder(&home).map_err(Error::io("make", &home))?;
         let lock = private_file::lock(&home, "keeper")?;
-        let (tcp, address) = listen(settings.listen).await?;
+        let (tcp, address) = listen(settings.listen, settings.tls.is_some(), &settings.allowed_hosts).await?;
         let unix = unix(&socket(&home))?;
         let keeper = Arc::new(Keeper::new(settings, address)?);
         let follower = Follower::start(&keeper)?;
@@ -46,7 +46,7 @@ impl Running {
         keeper.list_stored().await?;
         keeper.compare_stored().await?;
         let path = home.join("address");
-        let note = format!("http://localhost:{}\n", address.port());
+        let note = format!("{}\n", keeper.door.hosts.own());
         private_file::replace(&path, note.as_bytes()).map_err(Error::io("write", &path))?;
         Ok(Self { keeper, tcp, unix, _follower: follower, _lock: lock })
     }
@@ -54,6 +54,11 @@ impl Running {
     /// Returns where it listens.
     pub fn address(&self) -> SocketAddr {
         self.keeper.door.address
+    }
+
+    /// Returns its address, as people type it.
+    pub fn url(&self) -> &str {
+        self.keeper.door.hosts.own()
     }
 
     /// Returns an address that logs a browser in, once, within a minute.
@@ -83,11 +88,7 @@ impl Running {
                 () = &mut shutdown => break,
                 () = over(&mut ending) => break,
                 accepted = tcp.accept() => match accepted {
-                    Ok((stream, _)) => {
-                        // Frames are small and must not wait for each other.
-                        let _ = stream.set_nodelay(true);
-                        connections.serve(stream, Peer::Tcp);
-                    }
+                    Ok((stream, _)) => connections.serve_tcp(stream, keeper.settings.tls.as_deref()),
                     Err(error) => pause(&error).await,
                 },
                 accepted = unix.accept() => match accepted {
@@ -110,10 +111,12 @@ impl Running {
     }
 }
 
-/// Listens on a loopback address; any other one is refused.
-pub(crate) async fn listen(on: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
-    if !on.ip().is_loopback() {
-        return Err(Error::NotLoopback(on));
+/// Listens on a loopback address, or on any other one that is protected and has a name.
+pub(crate) async fn listen(on: SocketAddr, tls: bool, names: &[String]) -> Result<(TcpListener, SocketAddr)> {
+    match on.ip().is_loopback() {
+        false if !tls => return Err(Error::NotLoopback(on)),
+        false if names.is_empty() => return Err(Error::NoHostName(on)),
+        _ => {}
     }
     let fail = Error::io("listen on", on.to_string());
     let tcp = TcpListener::bind(on).await;

@@ -2,11 +2,13 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rethread_store::Store;
 
 use crate::demonstration::Demonstration;
+use crate::tls::Tls;
 
 /// The port that a keeper listens on unless it is told another.
 pub const PORT: u16 = 7717;
@@ -33,6 +35,8 @@ pub struct Settings {
     pub start: PathBuf,
     /// Names by which this keeper may be called, beside those of the loopback.
     pub allowed_hosts: Vec<String>,
+    /// What protects the way here; without it, only this machine comes in.
+    pub tls: Option<Arc<Tls>>,
     /// How sessions are driven; they are only read if it is not known.
     pub agent: Option<Agent>,
     /// Whether sessions may run without asking anybody.
@@ -84,6 +88,7 @@ impl Settings {
             allowed_roots: Vec::new(),
             start: PathBuf::from("/"),
             allowed_hosts: Vec::new(),
+            tls: None,
             agent: None,
             bypass: Bypass::Refused,
             demo: false,

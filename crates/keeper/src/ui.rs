@@ -8,6 +8,7 @@ mod pass;
 mod remote;
 mod running;
 mod settings;
+mod tls;
 
 pub use keeper_url::KeeperUrl;
 pub use running::RunningUi;

@@ -20,4 +20,5 @@ mod security;
 mod session_store;
 mod shared;
 mod streams;
+mod tls;
 mod ui;

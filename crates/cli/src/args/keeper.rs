@@ -6,11 +6,23 @@ use clap::Args as Arguments;
 
 use crate::named::NamedSession;
 
+/// What protects the way from other machines
+#[derive(Clone, Debug, Default, Arguments)]
+pub(crate) struct Tls {
+    /// Speak TLS, with this certificate in PEM and those that vouch for it; then other machines may be let in: --listen
+    /// 0.0.0.0:7717 --allow-host NAME
+    #[arg(long, value_name = "F", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The key of that certificate, in PEM
+    #[arg(long, value_name = "F", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+}
+
 /// Run the keeper: every session in one place, for browsers and scripts on this machine
 ///
 /// Settings also come from $XDG_CONFIG_HOME/rethread/config.toml, by the names of these flags: `store` and `claude-dir`, which
-/// hold for every command, and in the table `[serve]` `listen`, `allowed-root`, `allow-host`, `claude-bin`, `allow-bypass` and
-/// `no-open`. Flags win, and then the environment.
+/// hold for every command, and in the table `[serve]` `listen`, `allowed-root`, `allow-host`, `tls-cert`, `tls-key`,
+/// `claude-bin`, `allow-bypass` and `no-open`. Flags win, and then the environment.
 #[derive(Debug, Arguments)]
 pub(crate) struct Serve {
     /// Where to listen; port 0 picks a free one
@@ -22,6 +34,8 @@ pub(crate) struct Serve {
     /// Another name by which this keeper may be called, such as a proxy's; may be given more than once
     #[arg(long = "allow-host", value_name = "NAME")]
     pub(crate) allow_hosts: Vec<String>,
+    #[command(flatten)]
+    pub(crate) tls: Tls,
     /// Claude Code's program, instead of the one that is found
     #[arg(long, value_name = "PATH")]
     pub(crate) claude_bin: Option<PathBuf>,
@@ -47,14 +61,17 @@ pub(crate) struct Serve {
 
 /// Serve the page here, for a keeper that may be on another machine
 ///
-/// A keeper listens on its own machine only. `ssh -L 7717:localhost:7717 HOST` brings it here; then
-/// `rethread ui --keeper http://localhost:7717 --token-file F`, with a copy of its `keeper/token` as F, serves its page with
-/// logins of its own. The browser never sees the token.
+/// `rethread ui --keeper https://HOST:7717 --token-file F`, with a copy of its `keeper/token` as F, serves the page of a keeper
+/// that speaks TLS, with logins of its own. One that listens on its own machine only is brought here by
+/// `ssh -L 7717:localhost:7717 HOST`, as http://localhost:7717. The browser never sees the token.
 #[derive(Debug, Arguments)]
 pub(crate) struct ServeUi {
-    /// The keeper's address, such as http://localhost:7717
+    /// The keeper's address, such as https://keeper.example:7717 or http://localhost:7717
     #[arg(long, value_name = "URL")]
     pub(crate) keeper: String,
+    /// Who vouches for that keeper, in PEM, beside whom this machine trusts
+    #[arg(long, value_name = "F")]
+    pub(crate) keeper_ca: Option<PathBuf>,
     /// The file with that keeper's token; $RETHREAD_HOME/keeper/token if not given
     #[arg(long, value_name = "F")]
     pub(crate) token_file: Option<PathBuf>,
@@ -67,6 +84,8 @@ pub(crate) struct ServeUi {
     /// Another name by which this page may be called, such as a proxy's; may be given more than once
     #[arg(long = "allow-host", value_name = "NAME")]
     pub(crate) allow_hosts: Vec<String>,
+    #[command(flatten)]
+    pub(crate) tls: Tls,
     /// Print no address that logs a browser in
     #[arg(long)]
     pub(crate) no_open: bool,

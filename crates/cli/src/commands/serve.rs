@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::daemon::{Traces, asked_to_end, log_to};
 use crate::demo::{Demo, Stage};
 use crate::failure::{Done, Failure};
-use crate::keeper_place::{KeeperPlace, Threads, explain, runtime};
+use crate::keeper_place::{KeeperPlace, Threads, explain, read_tls, runtime};
 use crate::ui::Ui;
 
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Serve {
             let running = Running::start(settings).await.map_err(|error| explain(&error))?;
             let sessions = running.sessions();
             let way = match self.typed.no_open || self.configured.no_open {
-                true => format!("http://localhost:{}/", running.address().port()),
+                true => format!("{}/", running.url()),
                 false => running.one_time_url(),
             };
             let what = if demo.is_some() { "The demo" } else { "The keeper" };
@@ -86,6 +86,11 @@ impl Serve {
         settings.allowed_roots = either(&typed.allowed_roots, &configured.allowed_root);
         settings.start = std::env::var_os("HOME").map_or(settings.start, PathBuf::from);
         settings.allowed_hosts = [typed.allow_hosts.clone(), configured.allow_host.clone()].concat();
+        let files = match &typed.tls {
+            args::Tls { tls_cert: Some(certificate), tls_key: Some(key) } => Some((certificate, key)),
+            _ => configured.tls_cert.as_ref().zip(configured.tls_key.as_ref()),
+        };
+        settings.tls = files.map(|(certificate, key)| read_tls(certificate, key)).transpose()?;
         settings.claude_folder = context.native.claude().ok().map(|claude| claude.path().to_owned());
         settings.cache = context.native.cache().unwrap_or(settings.cache);
         settings.trash = context.native.trash()?;

@@ -8,17 +8,26 @@ use axum::http::Uri;
 use axum::http::uri::Authority;
 
 use crate::error::Error;
+use crate::hosts::Scheme;
 
-/// The address of a keeper that a token may be sent to: `http://`, a name of this machine's own, and a port.
+/// The address of a keeper that a token may be sent to: `https://` and any name, or `http://` and a name of this machine's
+/// own.
 ///
 /// A token that goes to another machine in plain sight is a token lost, so that other names are refused. A keeper
-/// elsewhere is reached through a tunnel, whose near end is here.
+/// elsewhere that speaks no TLS is reached through a tunnel, whose near end is here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeeperUrl(Authority);
+pub struct KeeperUrl {
+    scheme: Scheme,
+    authority: Authority,
+}
 
 impl KeeperUrl {
+    pub(super) fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
     pub(super) fn authority(&self) -> &Authority {
-        &self.0
+        &self.authority
     }
 }
 
@@ -28,11 +37,11 @@ impl FromStr for KeeperUrl {
     fn from_str(text: &str) -> Result<Self, Error> {
         let bad = |why| Error::BadKeeperUrl { url: text.to_owned(), why };
         let url: Uri = text.trim().parse().map_err(|_| bad("it is no address"))?;
-        match url.scheme_str() {
-            Some("http") => {}
-            Some("https") => return Err(bad("TLS is not spoken here")),
-            _ => return Err(bad("it does not begin with http://")),
-        }
+        let scheme = match url.scheme_str() {
+            Some("http") => Scheme::Http,
+            Some("https") => Scheme::Https,
+            _ => return Err(bad("it begins with neither http:// nor https://")),
+        };
         if !matches!(url.path(), "" | "/") || url.query().is_some() {
             return Err(bad("something stands after its port"));
         }
@@ -43,8 +52,8 @@ impl FromStr for KeeperUrl {
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');
         let is_here =
             host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
-        match is_here {
-            true => Ok(Self(authority.clone())),
+        match is_here || scheme == Scheme::Https {
+            true => Ok(Self { scheme, authority: authority.clone() }),
             false => Err(bad("the token would travel to another machine in plain sight")),
         }
     }
@@ -52,7 +61,7 @@ impl FromStr for KeeperUrl {
 
 impl fmt::Display for KeeperUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}", self.0)
+        write!(f, "{}", self.scheme.of(self.authority.as_str()))
     }
 }
 
@@ -61,10 +70,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_sent_to_this_machine_only() {
-        for good in
-            ["http://localhost:7717", "http://127.0.0.1:7717/", "http://[::1]:1", "http://LOCALHOST:7"]
-        {
+    fn a_token_is_sent_in_the_open_to_this_machine_only() {
+        for good in [
+            "http://localhost:7717",
+            "http://127.0.0.1:7717/",
+            "http://[::1]:1",
+            "http://LOCALHOST:7",
+            "https://localhost:7717",
+            "https://keeper.example",
+        ] {
             let url: KeeperUrl = good.parse().unwrap();
             assert_eq!(url.to_string(), good.trim_end_matches('/'));
         }
@@ -72,7 +86,8 @@ mod tests {
             "",
             "localhost:7717",
             "/x",
-            "https://localhost:7717",
+            "https://me:secret@keeper.example",
+            "https://keeper.example/api/v1",
             "http://keeper.example:7717",
             "http://localhost.evil.example:7717",
             "http://192.168.1.1:7717",

@@ -9,12 +9,13 @@ use axum::http::header::{self, HeaderMap, HeaderValue};
 use axum::http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde::Deserialize;
 
-use super::{KeeperUrl, UiSettings};
+use super::{KeeperUrl, UiSettings, tls};
 use crate::API;
 use crate::error::{Error, Result};
 use crate::problem::Problem;
@@ -29,7 +30,7 @@ const OTHER: &str = "another version";
 #[derive(Debug)]
 pub(super) struct Remote {
     url: KeeperUrl,
-    client: Client<HttpConnector, Body>,
+    client: Client<HttpsConnector<HttpConnector>, Body>,
     token_file: PathBuf,
     token: RwLock<HeaderValue>,
     /// What of it is shown, as the keeper is told.
@@ -52,9 +53,12 @@ impl Remote {
         }
         let json = serde_json::to_vec(roots).unwrap_or_default();
         let roots = (!roots.is_empty()).then(|| HeaderValue::from_bytes(&json)).transpose();
-        let mut connector = HttpConnector::new();
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(std::time::Duration::from_secs(10)));
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(std::time::Duration::from_secs(10)));
+        let tls = HttpsConnectorBuilder::new().with_tls_config(tls::client(settings)?);
+        let connector = tls.https_or_http().enable_http1().wrap_connector(tcp);
         Ok(Self {
             url: settings.keeper.clone(),
             client: Client::builder(TokioExecutor::new()).build(connector),
@@ -105,7 +109,7 @@ impl Remote {
         headers: HeaderMap,
         body: Body,
     ) -> Result<Response<Incoming>, hyper_util::client::legacy::Error> {
-        let uri = Uri::builder().scheme("http").authority(self.url.authority().clone());
+        let uri = Uri::builder().scheme(self.url.scheme().as_str()).authority(self.url.authority().clone());
         let uri = uri.path_and_query(path_and_query).build().unwrap_or_default();
         let mut request = Request::new(body);
         (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (method, uri, headers);

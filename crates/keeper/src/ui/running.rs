@@ -19,10 +19,11 @@ use crate::credentials::Credentials;
 use crate::door::Door;
 use crate::error::{Error, Result};
 use crate::gate::{BODY, gate};
+use crate::hosts::Scheme;
 use crate::keeper::over;
-use crate::peer::Peer;
 use crate::problem::Problem;
 use crate::routes::{about, auth, route_table};
+use crate::tls::Tls;
 use crate::{page, private_file, server};
 
 /// What is done here and not at the keeper.
@@ -52,6 +53,7 @@ pub(super) struct Ui {
 pub struct RunningUi {
     ui: Arc<Ui>,
     tcp: TcpListener,
+    tls: Option<Arc<Tls>>,
     keeper_version: String,
     _lock: File,
 }
@@ -64,15 +66,22 @@ impl RunningUi {
         let home = &settings.home;
         private_file::folder(home).map_err(Error::io("make", home))?;
         let lock = private_file::lock(home, "page")?;
-        let (tcp, address) = server::listen(settings.listen).await?;
-        let door = Door::new(home, address, &settings.allowed_hosts, Credentials::of_pages(home))?;
+        let (tls, names) = (settings.tls.clone(), &settings.allowed_hosts);
+        let (tcp, address) = server::listen(settings.listen, tls.is_some(), names).await?;
+        let scheme = if tls.is_some() { Scheme::Https } else { Scheme::Http };
+        let door = Door::new(home, address, names, scheme, Credentials::of_pages(home))?;
         let ui = Ui { door: Arc::new(door), remote, ending: watch::Sender::new(false) };
-        Ok(Self { ui: Arc::new(ui), tcp, keeper_version, _lock: lock })
+        Ok(Self { ui: Arc::new(ui), tcp, tls, keeper_version, _lock: lock })
     }
 
     /// Returns where it listens.
     pub fn address(&self) -> SocketAddr {
         self.ui.door.address
+    }
+
+    /// Returns its address, as people type it.
+    pub fn url(&self) -> &str {
+        self.ui.door.hosts.own()
     }
 
     /// Returns an address that logs a browser in, once, within a minute.
@@ -92,7 +101,7 @@ impl RunningUi {
 
     /// Answers until it is told to end.
     pub async fn until(self, shutdown: impl Future<Output = ()>) -> Result<()> {
-        let Self { ui, tcp, keeper_version: _, _lock } = self;
+        let Self { ui, tcp, tls, keeper_version: _, _lock } = self;
         let connections = Connections::new(app(&ui), ui.ending.subscribe());
         let mut ending = ui.ending.subscribe();
         tokio::pin!(shutdown);
@@ -101,11 +110,7 @@ impl RunningUi {
                 () = &mut shutdown => break,
                 () = over(&mut ending) => break,
                 accepted = tcp.accept() => match accepted {
-                    Ok((stream, _)) => {
-                        // Frames are small and must not wait for each other.
-                        let _ = stream.set_nodelay(true);
-                        connections.serve(stream, Peer::Tcp);
-                    }
+                    Ok((stream, _)) => connections.serve_tcp(stream, tls.as_deref()),
                     Err(error) => pause(&error).await,
                 },
             }

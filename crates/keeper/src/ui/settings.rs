@@ -2,8 +2,10 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::KeeperUrl;
+use crate::tls::Tls;
 
 /// The port that such a page is served on unless another is told.
 pub const PORT: u16 = 7718;
@@ -18,6 +20,8 @@ pub struct UiSettings {
     pub listen: SocketAddr,
     /// The keeper.
     pub keeper: KeeperUrl,
+    /// Who vouches for a keeper that speaks TLS, in PEM, beside whom this machine trusts.
+    pub keeper_ca: Option<PathBuf>,
     /// The file with the keeper's token.
     pub token_file: PathBuf,
     /// Directories of the keeper's machine: sessions of others are not shown; all that the keeper shows are if this is
@@ -25,6 +29,8 @@ pub struct UiSettings {
     pub allowed_roots: Vec<PathBuf>,
     /// Names by which this page may be called, beside those of the loopback.
     pub allowed_hosts: Vec<String>,
+    /// What protects the way here; without it, only this machine comes in.
+    pub tls: Option<Arc<Tls>>,
 }
 
 impl UiSettings {
@@ -34,9 +40,11 @@ impl UiSettings {
             home: home.into(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
             keeper,
+            keeper_ca: None,
             token_file: token_file.into(),
             allowed_roots: Vec::new(),
             allowed_hosts: Vec::new(),
+            tls: None,
         }
     }
 }
