@@ -177,7 +177,7 @@ fn a_prompt_that_waits_when_the_keeper_is_killed_waits_in_the_next_one_and_is_sa
     let id = desk.create(&Prompt::new("First.").reply(Reply::text("One.").once(&gate)));
     until("it is being answered", || (!desk.home.api().requests().is_empty()).then_some(()));
     let (code, _, err) = desk.run(&["send", &id, "--queue", &Prompt::new("second").says("Two.").to_string()]);
-    assert_eq!((code, err.as_str()), (0, "It waits for the end of the turn that runs.\n"));
+    assert_eq!((code, err.as_str()), (0, "It waits for its turn.\n"));
     let mut keeper = desk.keeper.take().unwrap();
     keeper.kill().unwrap();
     keeper.wait().unwrap();
@@ -326,6 +326,8 @@ fn a_turn_is_watched_from_one_terminal_and_interrupted_from_another() {
     let (code, _, err) = desk.run(&["send", &id, "And?", "--json"]);
     let problem: Value = serde_json::from_str(&err).unwrap();
     assert_eq!((code, &problem["code"], &problem["retryable"]), (1, &json!("busy"), &json!(true)));
+    let (code, _, err) = desk.run(&["rewind", &id, "--to", "anything"]);
+    assert_eq!((code, err.lines().next().unwrap()), (1, "error: a turn of this session runs"), "{err}");
     assert_eq!(desk.run(&["interrupt", &id[..8]]).2, "The turn ends.\n");
     assert!(lines.iter().any(|line| line == "the turn was interrupted"));
     assert_eq!(event("turn.interrupted").unwrap()["topic"], format!("session:{id}"));

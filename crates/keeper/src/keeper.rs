@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::hosts::Scheme;
 use crate::hub::Hub;
 use crate::mirror::Mirror;
+use crate::peer;
 use crate::pending::Pending;
 use crate::prompts::Prompts;
 use crate::roots::Roots;
@@ -338,7 +339,10 @@ impl Keeper {
     /// Returns whether a process of Claude Code's drives its session, and neither for us nor to no avail.
     pub(crate) fn counts_as_elsewhere(&self, live: &rethread_transcripts::Live) -> bool {
         let taken_over = self.taken_over.lock().unwrap_or_else(PoisonError::into_inner);
-        !self.driven().contains(&live.pid) && !taken_over.contains(&(live.session.clone(), live.pid))
+        let is_ours = self.driven().contains(&live.pid)
+            // Also before an agent has said who it is: its register is there first.
+            || peer::is_guarded_here(live.pid);
+        !is_ours && !taken_over.contains(&(live.session.clone(), live.pid))
     }
 
     /// Takes our own agents for nobody, and those that somebody took a session over from: a session that we drive is not

@@ -79,6 +79,11 @@ fn is_started_here(pid: u32) -> bool {
     descends(pid, &[std::process::id()]) == Some(true)
 }
 
+/// Returns whether a process is at work for this keeper. Agents are not started by it but by their guards.
+pub(crate) fn is_guarded_here(pid: u32) -> bool {
+    parent(pid).is_some_and(|guard| guard != std::process::id() && is_started_here(guard))
+}
+
 /// Returns the process that started another, or has adopted it.
 pub(crate) fn parent(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -63,6 +63,10 @@ impl Desk {
     pub(crate) fn project(&self) -> PathBuf {
         self.home.project().canonicalize().unwrap()
     }
+
+    pub(crate) fn transcript(&self, session: &str) -> PathBuf {
+        self.home.transcript(session)
+    }
 }
 
 pub(crate) fn environment(home: &Home) -> Vec<(String, String)> {

@@ -10,19 +10,23 @@ use std::time::Duration;
 use rethread_testkit::{Prompt, Reply};
 use serde_json::{Value, json};
 
-use crate::driving::{Desk, create, decide, state, texts, turn, until_state, wait_for_request};
-use crate::kit::{Kept, Socket};
+use crate::driving::{Desk, create, decide, live_pid, state, texts, turn, until_state, wait_for_request};
+use crate::kit::{Kept, Socket, append};
 
-/// Every numbered event that a session without damage and without other keepers can have once it has begun.
-const KINDS: [&str; 16] = [
+/// Every numbered event that a session can have at one keeper once it has begun. What is lost is told by the next one.
+const KINDS: [&str; 20] = [
     "attention.decided",
     "attention.requested",
     "attention.withdrawn",
     "checkpoint.created",
+    "health.changed",
+    "message.dropped",
     "message.upsert",
     "queue.changed",
     "rewind.applied",
     "rewind.undone",
+    "session.created",
+    "session.removed",
     "session.state",
     "session.updated",
     "subagent.completed",
@@ -122,6 +126,18 @@ fn play(kept: &Kept, desk: &Desk, id: &str) {
     turn(kept, id, &Prompt::new("Fail.").reply(Reply::status(400)), "start");
     kept.until("it failed", || (state(kept, id) == "failed").then_some(()));
 
+    // What the CLI says before a message is whole is on no disk when it dies.
+    let half = Reply::default().thinking("A whole thought.").says("Half of").hanging();
+    turn(kept, id, &Prompt::new("Die.").reply(half), "start");
+    kept.until("a thought was told", || {
+        let page = kept.get(&format!("/sessions/{id}/messages?limit=50")).good();
+        let items = page["items"].as_array().unwrap();
+        items.iter().any(|item| item["provisional"] == true && item["role"] == "assistant").then_some(())
+    });
+    let pid = kept.until("the CLI is registered", || live_pid(desk, id));
+    assert!(std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+    kept.until("it died", || (state(kept, id) == "failed").then_some(()));
+
     let rewind = |body: Value| kept.post(&format!("/sessions/{id}/rewind"), body).good();
     let plan = rewind(json!({ "to": worked, "dry_run": true }));
     let done = rewind(json!({ "to": worked, "expect_digest": plan["digest"] }));
@@ -130,6 +146,19 @@ fn play(kept: &Kept, desk: &Desk, id: &str) {
     turn(kept, id, &Prompt::new("Last.").says("Over."), "start");
     until_state(kept, id, "idle");
     texts(kept, id);
+
+    append(&desk.transcript(id), "no JSON\n");
+    kept.until("it is damaged", || {
+        let problems = kept.get(&format!("/sessions/{id}/problems")).good();
+        (!problems["items"].as_array().unwrap().is_empty()).then_some(())
+    });
+    // What the keeper itself has of it stays in the store, under the same id.
+    let is_native = || kept.get(&format!("/sessions/{id}")).json()["home"] == "native";
+    kept.post(&format!("/sessions/{id}/lease"), json!({ "action": "release" })).good();
+    kept.until("it may be deleted", || (kept.delete(&format!("/sessions/{id}")).status < 300).then_some(()));
+    kept.until("it is gone", || (!is_native()).then_some(()));
+    kept.post(&format!("/sessions/{id}/restore"), json!({})).good();
+    kept.until("it is back", || is_native().then_some(()));
 }
 
 /// Hears one event at a time, each on a connection of its own, until there is nothing after the last one.
@@ -205,6 +234,9 @@ fn a_client_that_is_cut_off_at_every_event_of_a_session_ends_with_the_same_state
     let missing: Vec<_> = KINDS.into_iter().filter(|kind| !kinds.contains(kind)).collect();
     assert!(missing.is_empty(), "the recording lacks {missing:?}, and has {kinds:?}");
     assert_eq!(heard, events, "whoever hears them one by one hears the same");
+    // An agent's register is there before the agent has said who it is.
+    let elsewhere = events.iter().find(|event| event["data"]["state"] == "elsewhere");
+    assert_eq!(elsewhere, None, "only this keeper drives it");
 
     // What each client has that was cut off after so many events.
     let mut client = begun.clone();

@@ -6,12 +6,14 @@ use std::sync::{Mutex, PoisonError};
 use rethread_checkpoint::{Action, Checkpointer, Choices, Error, Plan, Point, Rewound};
 use rethread_store::backend::{LogKey, LogName};
 use rethread_store::{EntryId, Filter, Session};
+use serde_json::Value;
 
 use crate::args;
 use crate::context::Context;
 use crate::failure::{Done, Failure};
 use crate::files::{self, failure};
 use crate::fork_point::ForkPoint;
+use crate::keeper_place::KeeperPlace;
 use crate::named::NamedSession;
 use crate::text::count;
 use crate::ui::{Answer, Tone, Ui};
@@ -59,6 +61,9 @@ impl Rewind {
             Some(named) => pollster::block_on(named.open(context))?,
             None => pollster::block_on(of_receipt(self.to.id(), context))?,
         };
+        if !self.dry_run {
+            refuse_while_a_turn_runs(&session, context)?;
+        }
         let checkpoints = files::open(&session, &self.root, context, ui)?;
         let choices = Choices {
             only: files::beneath(&checkpoints, &self.only)?,
@@ -200,6 +205,20 @@ impl Rewind {
             Point::Undo(id) => format!("--undo {id}"),
         };
         context.command(&format!("rewind {} {point}{rest}", context.short(session.id())))
+    }
+}
+
+/// What an agent does meanwhile would be taken back half, and the rest of it for a person's. Where no keeper runs, it drives
+/// nothing.
+fn refuse_while_a_turn_runs(session: &Session, context: &Context) -> Result<(), Failure> {
+    let path = format!("/sessions/{}", session.id());
+    let card = KeeperPlace::find()?.ask(async |client| client.get::<Value>(&path).await);
+    match card.as_ref().ok().and_then(|card| card["state"].as_str()) {
+        Some("running" | "waiting") => {
+            let command = context.command(&format!("interrupt {}", context.short(session.id())));
+            Err(Failure::failed("a turn of this session runs", format!("{command} ends it; then rewind")))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -42,7 +42,7 @@ impl Send {
         match (from, accepted["queued"] == true) {
             (Some(from), _) => follow(&place, &session, from, Until::Turn(id), self.answer, ui)?,
             (None, _) if self.answer == Answer::Json => ui.data(accepted.to_string().as_bytes())?,
-            (None, true) => ui.say("It waits for the end of the turn that runs."),
+            (None, true) => ui.say("It waits for its turn."),
             (None, false) => {
                 let command = context.command(&format!("watch {}", context.short_of(&session)));
                 ui.say(&format!("Sent; {command} follows it."));
