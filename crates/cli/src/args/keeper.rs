@@ -63,10 +63,10 @@ pub(crate) struct Serve {
 ///
 /// `rethread ui --keeper https://HOST:7717 --token-file F`, with a copy of its `keeper/token` as F, serves the page of a keeper
 /// that speaks TLS, with logins of its own. One that listens on its own machine only is brought here by
-/// `ssh -L 7717:localhost:7717 HOST`, as http://localhost:7717. The browser never sees the token.
+/// `ssh -L 7717:localhost:7717 HOST`, as `http://localhost:7717`. The browser never sees the token.
 #[derive(Debug, Arguments)]
 pub(crate) struct ServeUi {
-    /// The keeper's address, such as https://keeper.example:7717 or http://localhost:7717
+    /// The keeper's address, such as `https://keeper.example:7717` or `http://localhost:7717`
     #[arg(long, value_name = "URL")]
     pub(crate) keeper: String,
     /// Who vouches for that keeper, in PEM, beside whom this machine trusts
