@@ -58,6 +58,9 @@ impl Config {
             Failure::wrongly(message, "`rethread serve --help` shows what there is")
         };
         let config: Self = toml::from_str(&text).map_err(|error| wrong(error.message()))?;
+        if config.serve.tls_cert.is_some() != config.serve.tls_key.is_some() {
+            return Err(wrong("`tls-cert` and `tls-key` go together"));
+        }
         // A path that depends on where somebody stands would be another one every time.
         match &config.claude_dir {
             Some(folder) if folder.is_relative() => Err(wrong("`claude-dir` is no absolute path")),

@@ -192,11 +192,33 @@ fn a_settings_file_names_the_store_claude_codes_folder_and_what_serve_needs() {
         ("stroe = 'x'\n", "unknown field `stroe`"),
         ("store = 'relative'\n", "no absolute path"),
         ("claude-dir = 'relative'\n", "no absolute path"),
+        ("[serve]\ntls-cert = '/x'\n", "`tls-cert` and `tls-key` go together"),
     ] {
         home.configure(text);
         let (code, _, err) = home.run(&["list"]);
         assert!(code == 2 && err.contains(why), "{err}");
     }
+}
+
+#[test]
+fn other_machines_are_let_in_with_a_certificate_and_a_name_and_what_is_missing_is_said() {
+    let home = Home::new();
+    let file =
+        |name: &str| format!("{}/../backends/postgres/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+    let (certificate, key) = (file("server.pem"), file("server.key"));
+    let (open, tls) = (["--listen", "0.0.0.0:0"], ["--tls-cert", &certificate, "--tls-key", &key]);
+    let refused = |words: &[&str], why: &str, hint: &str| {
+        let (code, _, err) = home.run(&[&["serve"], words].concat());
+        let lines: Vec<&str> = err.lines().collect();
+        assert!(code == 2 && lines.len() == 2 && lines[0].contains(why) && lines[1].contains(hint), "{err}");
+    };
+    refused(&open, "there is no TLS", "--tls-cert");
+    refused(&[&open[..], &tls].concat(), "no name", "--allow-host NAME");
+    refused(&["--tls-cert", &key, "--tls-key", &key], "is of no use for TLS", "PEM");
+    let kept = home.serve(&[&open[..], &tls, &["--allow-host", "keeper.example"]].concat());
+    assert!(kept.line.contains(": https://keeper.example:"), "{}", kept.line);
+    let (code, out, _) = home.run(&["open"]);
+    assert!(code == 0 && out.starts_with("https://keeper.example:"), "{out}");
 }
 
 #[test]

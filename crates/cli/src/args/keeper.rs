@@ -49,7 +49,7 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) background: bool,
     /// Show around: a temporary project, and an agent without a model that really edits files and asks first
-    #[arg(long, conflicts_with_all = ["allowed_roots", "claude_bin", "allow_bypass", "background"])]
+    #[arg(long, conflicts_with_all = ["allowed_roots", "claude_bin", "allow_bypass", "background", "tls_cert"])]
     pub(crate) demo: bool,
     /// How much is written to the log: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info")]
