@@ -32,7 +32,7 @@ impl Session {
         let ack = self.store.request(&log, request).await?.await?;
         // A store may be told to sync late; what a rewind relies on cannot wait for that.
         if ack.durability < Durability::Synced.min(backend.capabilities().durability) {
-            backend.settle(&log).await?;
+            self.store.settle(&log).await?;
         }
         Ok(ack)
     }

@@ -1,7 +1,6 @@
 //! Sessions that begin in other sessions.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
@@ -17,8 +16,6 @@ use crate::writer::{Draft, Lane, Patience, Request};
 
 /// How many copies go in together: a batch of them fits the queue.
 const COPIES: usize = 128;
-/// How long a fork waits for another process to sync what it begins at.
-const SETTLE_WITHIN: Duration = Duration::from_secs(5);
 
 /// How to fork a session.
 #[derive(Clone, Debug, Default)]
@@ -130,13 +127,7 @@ impl Session {
         if last.lines.last().is_some_and(|last| last.stamp().settled() > origin.position) {
             return Ok(());
         }
-        let until = Instant::now() + SETTLE_WITHIN;
-        loop {
-            match backend.settle(&log).await {
-                Err(Error::Busy { .. }) if Instant::now() < until => {}
-                settled => return settled,
-            }
-        }
+        self.store.settle(&log).await
     }
 
     /// Begins a session for a subagent: a detached fork that "latest" never picks.

@@ -353,7 +353,7 @@ impl Session {
     /// Waits until everything that readers can see of the conversation is durable.
     pub async fn settle(&self) -> Result<()> {
         self.store.inner.writer.settle(&self.log(LogName::Messages)).await?;
-        self.store.inner.backend.settle(&self.log(LogName::Messages)).await
+        self.store.settle(&self.log(LogName::Messages)).await
     }
 
     pub(crate) async fn walk_from(&self, leaf: Leaf) -> Result<Walk> {

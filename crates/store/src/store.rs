@@ -23,6 +23,9 @@ use crate::writer::{Draft, Limits, Request, Writer};
 /// The newest format of a store that this program knows.
 pub const FORMAT: u32 = 1;
 
+/// How long somebody who needs a log durable waits for whoever writes it.
+const SETTLE_WITHIN: Duration = Duration::from_secs(5);
+
 /// How a store behaves.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -286,6 +289,17 @@ impl Store {
     async fn catch_up(&self, session: &SessionId) {
         // What cannot be written now must not keep anybody from reading; `health` tells of it.
         let _ = self.inner.writer.settle(&LogKey::new(session.clone(), LogName::Messages)).await;
+    }
+
+    /// Makes a log durable. Writers go to the next log when they find one locked; whoever needs this one waits for it.
+    pub(crate) async fn settle(&self, log: &LogKey) -> Result<()> {
+        let until = Instant::now() + SETTLE_WITHIN;
+        loop {
+            match self.inner.backend.settle(log).await {
+                Err(Error::Busy { .. }) if Instant::now() < until => {}
+                settled => return settled,
+            }
+        }
     }
 
     /// Waits until everything accepted so far is durable, or says what is in the way.

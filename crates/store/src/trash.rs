@@ -124,7 +124,7 @@ impl Store {
             let fold = Fold::load(backend, &session).await?;
             if fold.copied_to.is_some() {
                 // Whoever made the copies may have died before they were durable, and then this was its last origin.
-                backend.settle(&LogKey::new(session.clone(), LogName::Messages)).await?;
+                self.settle(&LogKey::new(session.clone(), LogName::Messages)).await?;
             }
             if !fold.purging && fold.origin.is_some_and(|origin| parents.contains(&origin.session)) {
                 forks.push(session);

@@ -46,6 +46,25 @@ fn a_branch_from_an_inherited_entry_leaves_out_what_came_after_it() {
     assert_eq!(chain_of(&parent), "u1 u2 u3 u4");
 }
 
+/// Once, a purge failed if somebody happened to write one of its forks for longer than a writer waits.
+#[test]
+fn a_purge_waits_for_whoever_writes_a_fork_that_has_its_copies() {
+    let home = Home::new();
+    let store = home.open();
+    let parent = conversation(&store, "parent", 3);
+    let fork = run(parent.fork(Fork::default())).unwrap();
+    run(fork.materialize()).unwrap();
+    let lock = std::fs::File::open(home.session_folder(fork.id()).join("lock")).unwrap();
+    lock.lock().unwrap();
+    let writer = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        lock.unlock().unwrap();
+    });
+    assert!(run(home.open().purge(parent.id())).unwrap());
+    writer.join().unwrap();
+    assert_eq!(chain_of(&run(home.open().open(fork.id())).unwrap()), "u1 u2 u3");
+}
+
 #[test]
 fn deleting_a_parent_never_shortens_its_forks() {
     let home = Home::new();
