@@ -13,6 +13,7 @@ use crate::daemon::{Traces, asked_to_end, log_to};
 use crate::demo::{Demo, Stage};
 use crate::failure::{Done, Failure};
 use crate::keeper_place::{KeeperPlace, Threads, explain, read_tls, runtime};
+use crate::text::count;
 use crate::ui::Ui;
 
 #[derive(Debug)]
@@ -52,13 +53,13 @@ impl Serve {
         let runtime = runtime(Threads::Several)?;
         runtime.block_on(async {
             let running = Running::start(settings).await.map_err(|error| explain(&error))?;
-            let sessions = running.sessions();
+            let sessions = count(running.sessions(), "session");
             let way = match self.typed.no_open || self.configured.no_open {
                 true => format!("{}/", running.url()),
                 false => running.one_time_url(),
             };
             let what = if demo.is_some() { "The demo" } else { "The keeper" };
-            ui.data(format!("{what} is ready with {sessions} sessions: {way}").as_bytes())?;
+            ui.data(format!("{what} is ready with {sessions}: {way}").as_bytes())?;
             ui.flush()?;
             if let Some(demo) = &demo {
                 introduce(demo, ui);
