@@ -160,7 +160,7 @@ fn a_page_apart_that_cannot_begin_says_why_in_one_line_and_what_to_do() {
     assert_eq!(ui(&other), (Some(1), both(format!("what answers at {other} is no keeper"), hint)));
 
     // Nowhere that a token may be sent to.
-    let hint = "`ssh -L 7717:localhost:7717 HOST` brings a keeper here, as `--keeper http://localhost:7717`";
+    let hint = "`--keeper https://HOST:7717` goes over TLS; `ssh -L 7717:localhost:7717 HOST` brings a keeper here, as http://localhost:7717";
     let message = "http://keeper.example:7717 is no address of a keeper: the token would travel to another machine in plain sight";
     assert_eq!(ui("http://keeper.example:7717"), (Some(2), both(message.into(), hint)));
 }
