@@ -58,15 +58,7 @@ fn written(certificate: &Path, key: &Path) -> Written {
 }
 
 fn config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>> {
-    let bad = |path: &Path, why: &dyn std::fmt::Display| Error::BadTls {
-        path: path.to_owned(),
-        why: why.to_string(),
-    };
-    let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let chain = chain.map_err(|error| bad(certificate, &error))?;
-    if chain.is_empty() {
-        return Err(bad(certificate, &"there is no certificate in it"));
-    }
+    let chain = certificates(certificate)?;
     let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| bad(key, &error))?;
     let provider = Arc::new(crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
@@ -74,4 +66,17 @@ fn config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>> {
     let mut config = builder.with_single_cert(chain, secret).map_err(|error| bad(key, &error))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
+}
+
+/// Reads the certificates in a file: one at least.
+pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match read {
+        Ok(none) if none.is_empty() => Err(bad(path, &"there is no certificate in it")),
+        read => read.map_err(|error| bad(path, &error)),
+    }
+}
+
+pub(crate) fn bad(path: &Path, why: &dyn std::fmt::Display) -> Error {
+    Error::BadTls { path: path.to_owned(), why: why.to_string() }
 }
