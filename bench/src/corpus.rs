@@ -102,7 +102,7 @@ impl Corpus {
             "userType": "external",
             "cwd": "/home/ada/parser",
             "sessionId": "5f1c9a52-0d0e-4a6b-9f52-7d3a3f1b2c4d",
-            "version": "2.1.0",
+            "version": "2.1.325",
             "gitBranch": "main",
         });
         let (kind, said) = match rng.u8(..100) {

@@ -9,7 +9,7 @@ use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::facts::Opening;
+use crate::opening::Opening;
 use crate::skim::{SHORT, Skim};
 use crate::walk::State;
 

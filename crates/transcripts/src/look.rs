@@ -8,7 +8,7 @@ use std::thread;
 
 use crate::catalog::{Catalog, Kept, Learnt, Record};
 use crate::claude_folder::Links;
-use crate::facts::Opening;
+use crate::opening::Opening;
 use crate::skim::{Buffer, Missing, Skim, is_missing};
 use crate::walk::{Found, State};
 

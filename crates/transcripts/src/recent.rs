@@ -16,6 +16,8 @@ use crate::text::Text;
 pub(crate) struct Recent {
     pub(crate) branch: Option<String>,
     pub(crate) model: Option<String>,
+    /// The version of Claude Code that wrote the newest entry that says so.
+    pub(crate) version: Option<String>,
     /// The line that is being read may name a model, and none is known.
     is_model_wanted: bool,
 }
@@ -57,6 +59,10 @@ impl Recent {
         self.model = self.model.take().or(model);
     }
 
+    fn take_version(&mut self, version: Option<Text<'_>>) {
+        self.version = self.version.take().or(version.map(|Text(text)| text.into_owned()));
+    }
+
     /// An error, which is the only way to stop reading.
     fn stop_if_settled<E: Error>(&self) -> Result<(), E> {
         if self.is_settled() { Err(E::custom("nothing is wanted any more")) } else { Ok(()) }
@@ -85,6 +91,7 @@ impl<'de> Visitor<'de> for Entry<'_> {
         while let Some(name) = members.next_key::<Text<'de>>()? {
             match name.as_str() {
                 "gitBranch" => self.0.take_branch(members.next_value()?),
+                "version" => self.0.take_version(members.next_value()?),
                 "message" => members.next_value_seed(Message(self.0))?,
                 _ => drop(members.next_value::<IgnoredAny>()?),
             }

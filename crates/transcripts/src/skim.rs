@@ -1,7 +1,8 @@
 //! What the beginning and the end of a transcript say about the session.
 //!
 //! Claude Code writes a session's name, tag and last prompt again whenever 64 KiB were added, so that they always are
-//! within the last 64 KiB; where it worked and what it was asked first stand at the beginning.
+//! within the last 64 KiB; where it worked and what it was asked first stand at the beginning. Mostly they were written
+//! again but a moment ago, when the session was left: then a shorter look at the end finds the same.
 
 use std::fs::File;
 use std::io;
@@ -12,11 +13,14 @@ use memchr::memrchr;
 use rustix::fs::{Advice, fadvise};
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{Ending, Opening, OpeningReader};
+use crate::ending::Ending;
+use crate::opening::{Opening, OpeningReader};
 use crate::scan::BYTE_ORDER_MARK;
 
 /// How much of the end is read: what the official SDKs read too.
 const TAIL: u64 = 64 << 10;
+/// How much of the end is read first: enough if everything was written again within it.
+const SHORT_TAIL: u64 = 16 << 10;
 /// How much of the beginning is read first.
 const HEAD: u64 = 16 << 10;
 /// How much of the beginning is read at most: what the official SDKs read.
@@ -112,12 +116,12 @@ impl Skim {
         let fetch = |offset: u64, length: u64| {
             let _ = fadvise(file, offset, NonZeroU64::new(length), Advice::WillNeed);
         };
-        if size <= SHORT {
+        if size <= HEAD + SHORT_TAIL {
             return fetch(0, size);
         }
         // The system would guess that what follows is wanted too, and fetch twice as much.
         let _ = fadvise(file, 0, None, Advice::Random);
-        fetch(size - TAIL - 1, TAIL + 1);
+        fetch(size - SHORT_TAIL - 1, SHORT_TAIL + 1);
         if known.is_none() {
             fetch(0, HEAD);
         }
@@ -131,10 +135,15 @@ impl Skim {
         buffer: &mut Buffer,
         missing: Missing,
     ) -> io::Result<Self> {
+        if size > HEAD + SHORT_TAIL
+            && let Some(skim) = Self::of_what_was_written_again(file, size, known, buffer, missing)?
+        {
+            return Ok(skim);
+        }
         if size <= SHORT {
             let bytes = buffer.read(file, 0, 0, size, missing)?;
             let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
-            let (older, tail) = bytes.split_at(last_lines(bytes));
+            let (older, tail) = bytes.split_at(last_lines(bytes, TAIL));
             let (mut ending, mut opening) = (Ending::of(tail), opening_of(bytes));
             if !older.is_empty() {
                 // Too short for everything to have been written again.
@@ -145,7 +154,7 @@ impl Skim {
             return Ok(Self { opening, ending });
         }
         let end = buffer.read(file, size - TAIL - 1, 0, TAIL + 1, missing)?;
-        let ending = Ending::of(&end[last_lines(end)..]);
+        let ending = Ending::of(&end[last_lines(end, TAIL)..]);
         if let Some(opening) = known {
             return Ok(Self { opening: opening.clone(), ending });
         }
@@ -168,6 +177,37 @@ impl Skim {
     }
 }
 
+impl Skim {
+    /// The same from less of the file, where more would tell nothing else.
+    fn of_what_was_written_again(
+        file: &File,
+        size: u64,
+        known: Option<&Opening>,
+        buffer: &mut Buffer,
+        missing: Missing,
+    ) -> io::Result<Option<Self>> {
+        let end = buffer.read(file, size - SHORT_TAIL - 1, 0, SHORT_TAIL + 1, missing)?;
+        let Some(ending) = Ending::of_few(&end[last_lines(end, SHORT_TAIL)..]) else { return Ok(None) };
+        let opening = match known {
+            Some(opening) => opening.clone(),
+            None => {
+                let head = buffer.read(file, 0, 0, HEAD, missing)?;
+                let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+                let mut opening = OpeningReader::default();
+                if !opening.read(head) {
+                    return Ok(None);
+                }
+                opening.end(head).named_in(&Ending::of(head))
+            }
+        };
+        // A name that was taken away is not written again, and must not come back from the beginning.
+        let is_gone = |began: &Option<String>, ends: &Option<String>| began.is_some() && ends.is_none();
+        let may_be_nameless = is_gone(&opening.custom_title, &ending.custom_title)
+            || is_gone(&opening.ai_title, &ending.ai_title);
+        Ok((!may_be_nameless).then_some(Self { opening, ending }))
+    }
+}
+
 /// The same for all the bytes of a file.
 fn opening_of(bytes: &[u8]) -> Opening {
     let mut opening = OpeningReader::default();
@@ -176,9 +216,9 @@ fn opening_of(bytes: &[u8]) -> Opening {
     opening.end(if is_enough { head } else { bytes })
 }
 
-/// Returns where the first line begins that is within the last 64 KiB as a whole.
-fn last_lines(bytes: &[u8]) -> usize {
-    let Some(from) = bytes.len().checked_sub(TAIL as usize + 1) else { return 0 };
+/// Returns where the first line begins that is as a whole within the last bytes, of some number.
+fn last_lines(bytes: &[u8], last: u64) -> usize {
+    let Some(from) = bytes.len().checked_sub(last as usize + 1) else { return 0 };
     memchr::memchr(b'\n', &bytes[from..]).map_or(bytes.len(), |newline| from + newline + 1)
 }
 
@@ -231,6 +271,48 @@ mod tests {
             assert!(left.map_or_else(|error| is_missing(&error), |left| left == awaited));
             Skim::announce(&file, size, None);
             assert_eq!(look(Missing::Await).unwrap(), awaited);
+        }
+    }
+
+    /// What stands further back is found exactly where it may count.
+    #[test]
+    fn a_short_look_is_enough_only_where_everything_was_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("session.jsonl");
+        let said = |version: &str, model: &str| {
+            let filler = "x".repeat(2000);
+            format!(
+                "{{\"parentUuid\":\"a\",\"message\":{{\"model\":\"{model}\",\"content\":\"{filler}\"}},\"type\":\"assistant\",\"version\":\"{version}\",\"gitBranch\":\"main\"}}\n"
+            )
+        };
+        let asked = "{\"type\":\"user\",\"uuid\":\"a\",\"cwd\":\"/a\",\"message\":{\"content\":\"hi\"}}\n";
+        let named = "{\"type\":\"custom-title\",\"customTitle\":\"mine\"}\n";
+        let again = "{\"type\":\"last-prompt\",\"lastPrompt\":\"hi\"}\n";
+        let explicit = "{\"type\":\"last-prompt\",\"lastPrompt\":\"hi\",\"explicit\":true}\n";
+        let nothing = "{\"type\":\"last-prompt\",\"leafUuid\":\"a\"}\n";
+        let look = |head: &str, version: &str, model: &str, lines: usize, last: &str| {
+            let (filler, tail) = (said(version, model).repeat(lines), said(version, model).repeat(15));
+            std::fs::write(&path, [head, &filler, named, &tail, last].concat()).unwrap();
+            let (file, mut buffer) = (File::open(&path).unwrap(), Buffer::default());
+            let size = file.metadata().unwrap().len();
+            Skim::of(&file, size, None, &mut buffer, Missing::Await).unwrap().ending
+        };
+        for lines in [10, 100] {
+            let short = look(asked, "2.1.325", "claude", lines, again);
+            assert_eq!((short.custom_title, short.model.as_deref()), (None, Some("claude")), "{lines} lines");
+            let cases = [
+                ("a version that writes less again", asked, "2.1.120", "claude", again),
+                ("no version", asked, "", "claude", again),
+                ("only a branch was chosen", asked, "2.1.325", "claude", explicit),
+                ("no prompt", asked, "2.1.325", "claude", nothing),
+                ("nothing at all", asked, "2.1.325", "claude", ""),
+                ("no model", asked, "2.1.325", "<synthetic>", again),
+                ("another name at the beginning", &[asked, named].concat(), "2.1.325", "claude", again),
+            ];
+            for (why, head, version, model, last) in cases {
+                let long = look(head, version, model, lines, last);
+                assert_eq!(long.custom_title.as_deref(), Some("mine"), "{why}, {lines} lines");
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What we write is what Claude Code would have written: it resumes it, and the official SDK shows it.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -132,6 +133,43 @@ fn a_name_a_tag_and_the_archive_are_kept_when_the_session_goes_on() {
         claude.rename("55555555-5555-4555-8555-555555555555", "x"),
         Err(Error::SessionNotFound(_))
     ));
+}
+
+/// A list looks no further back than to where Claude Code has written everything again, so that must be everything.
+#[test]
+fn what_others_wrote_about_a_session_is_written_again_by_the_cli() {
+    let Some((home, claude)) = home() else { return };
+    if !home.program().is_at_least("2.1.200") {
+        return rethread_testkit::not_in_this_version("not everything is written again");
+    }
+    let path = claude.find(FIRST).unwrap();
+    let mut talk = home.claude().resume(FIRST).converse();
+    let mut say = |number: u32| {
+        let prompt = Prompt::new(&format!("{number}")).says(&"long ".repeat(2400));
+        talk.say(&format!("dddddddd-0000-4000-8000-00000000000{number}"), prompt);
+        talk.wait_for("result");
+    };
+    (1..=2).for_each(&mut say);
+    claude.rename(FIRST, "Mine").unwrap();
+    claude.tag(FIRST, Some("red")).unwrap();
+    let ai_title = json!({ "type": "ai-title", "aiTitle": "Theirs", "sessionId": FIRST });
+    fs::OpenOptions::new()
+        .append(true)
+        .open(&path)
+        .unwrap()
+        .write_all(format!("{ai_title}\n").as_bytes())
+        .unwrap();
+    (3..=5).for_each(&mut say);
+    talk.close();
+    let text = fs::read_to_string(&path).unwrap();
+    let (before, end) = text.split_at(text.len() - (16 << 10));
+    for member in ["\"customTitle\":\"Mine\"", "\"tag\":\"red\"", "\"aiTitle\":\"Theirs\""] {
+        assert!(before.contains(member) && end.contains(member), "{member}");
+    }
+    let again = end.find("\"type\":\"last-prompt\"").unwrap();
+    assert!(again < end.find("\"type\":\"custom-title\"").unwrap(), "the last prompt comes first");
+    let session = listed(&claude, FIRST).unwrap();
+    assert_eq!((session.name.as_deref(), session.tag.as_deref()), (Some("Mine"), Some("red")));
 }
 
 #[test]

@@ -133,6 +133,10 @@ fn with_two_branches_ours_is_the_one_that_the_cli_named_last() {
     assert_eq!(ours, ["root", "left"]);
 }
 
+/// A version that does not write all names again when it writes the last prompt again, and one that does.
+const OLD: &str = "2.1.120";
+const NEW: &str = "2.1.325";
+
 /// Every thing that names a session, and where it may stand.
 fn names() -> Vec<(&'static str, Value)> {
     let mut names = Vec::new();
@@ -148,13 +152,14 @@ fn names() -> Vec<(&'static str, Value)> {
     names
 }
 
-/// Writes a session of some size with some names.
-fn write_named(project: &Path, id: &str, size: usize, names: &[&(&str, Value)]) {
-    let filler = line("filler", Some("root"), "assistant").replacen(
-        "\"filler\"",
-        &format!("{:?}", "x".repeat(2000)),
-        1,
-    );
+/// Writes a session of some size with some names, as a version of the CLI would.
+fn write_named(project: &Path, id: &str, size: usize, version: &str, names: &[&(&str, Value)]) {
+    let filler = json!({
+        "parentUuid": "root", "isSidechain": false, "type": "assistant", "uuid": "x".repeat(2000), "sessionId": "s",
+        "cwd": "/p", "version": version, "gitBranch": "main", "timestamp": "2026-02-09T10:00:00.000Z",
+        "message": { "role": "assistant", "model": "claude", "content": "filler" },
+    })
+    .to_string();
     let at = |wanted: &str| {
         names
             .iter()
@@ -181,7 +186,7 @@ fn a_session_is_called_what_the_official_sdk_calls_it() {
     std::fs::create_dir_all(&project).unwrap();
     let names = names();
     let mut number = 0;
-    for size in [0, 100_000, 200_000] {
+    for (size, version) in [(0, NEW), (100_000, OLD), (100_000, NEW), (200_000, OLD), (200_000, NEW)] {
         for (at, one) in names.iter().enumerate() {
             for other in &names[at..] {
                 number += 1;
@@ -189,6 +194,7 @@ fn a_session_is_called_what_the_official_sdk_calls_it() {
                     &project,
                     &format!("{number:08x}-0000-4000-8000-000000000000"),
                     size,
+                    version,
                     &[one, other],
                 );
             }

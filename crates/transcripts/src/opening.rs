@@ -1,4 +1,4 @@
-//! Facts about a session that stand in single lines.
+//! What the beginning of a transcript tells.
 
 use std::sync::LazyLock;
 
@@ -7,10 +7,9 @@ use memchr::memmem::{self, Finder};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::ending::{Ending, is_chained};
 use crate::envelope::Strict;
 use crate::message::Block;
-use crate::recent::Recent;
-use crate::skim::lines_from_the_end;
 use crate::text::{Text, beginning_of, cut};
 
 /// How much of a prompt is kept, in characters, as in the official SDKs.
@@ -19,8 +18,6 @@ const PROMPT: usize = 200;
 const LOOKED_AT: usize = 4096;
 /// How much of a prompt is nearly always enough to know what is kept of it, in bytes.
 const USUALLY_ENOUGH: usize = 512;
-/// How many entries from the end are looked at for the model.
-const RECENT: usize = 8;
 
 /// What the beginning of a transcript tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,23 +39,6 @@ pub(crate) struct Opening<T = String> {
     pub(crate) ai_title: Option<T>,
     /// It is a subagent's.
     pub(crate) is_sidechain: bool,
-}
-
-/// What the end of a transcript tells. A text is empty where the last line of its kind takes it away.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ending<T = String> {
-    pub(crate) custom_title: Option<T>,
-    pub(crate) ai_title: Option<T>,
-    pub(crate) last_prompt: Option<T>,
-    pub(crate) summary: Option<T>,
-    pub(crate) tag: Option<T>,
-    pub(crate) branch: Option<T>,
-    pub(crate) model: Option<T>,
-    pub(crate) relocated: Option<T>,
-    /// The last line is no entry, or has no end.
-    pub(crate) is_torn: bool,
-    /// There is not a single entry among the lines.
-    pub(crate) is_unreadable: bool,
 }
 
 /// The members that tell something at the beginning.
@@ -95,37 +75,6 @@ struct Said<'a> {
     content: Option<&'a RawValue>,
 }
 
-/// The members that tell something at the end.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct LastLine<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<Text<'a>>,
-    #[serde(borrow)]
-    git_branch: Option<Text<'a>>,
-    #[serde(borrow)]
-    custom_title: Option<Text<'a>>,
-    #[serde(borrow)]
-    ai_title: Option<Text<'a>>,
-    #[serde(borrow)]
-    last_prompt: Option<Text<'a>>,
-    #[serde(borrow)]
-    summary: Option<Text<'a>>,
-    #[serde(borrow)]
-    tag: Option<Text<'a>>,
-    #[serde(borrow)]
-    relocated_cwd: Option<Text<'a>>,
-    #[serde(borrow)]
-    message: Option<Answered<'a>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Answered<'a> {
-    #[serde(borrow)]
-    model: Option<Text<'a>>,
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Worktree<'a> {
@@ -156,25 +105,6 @@ impl<T> Opening<T> {
             custom_title: text(&self.custom_title),
             ai_title: text(&self.ai_title),
             is_sidechain: self.is_sidechain,
-        }
-    }
-}
-
-impl<T> Ending<T> {
-    /// Returns the same with its texts kept in another way.
-    pub(crate) fn with<'s, U>(&'s self, text: impl Fn(&'s T) -> U) -> Ending<U> {
-        let text = |of: &'s Option<T>| of.as_ref().map(&text);
-        Ending {
-            custom_title: text(&self.custom_title),
-            ai_title: text(&self.ai_title),
-            last_prompt: text(&self.last_prompt),
-            summary: text(&self.summary),
-            tag: text(&self.tag),
-            branch: text(&self.branch),
-            model: text(&self.model),
-            relocated: text(&self.relocated),
-            is_torn: self.is_torn,
-            is_unreadable: self.is_unreadable,
         }
     }
 }
@@ -387,82 +317,6 @@ fn is_automatic(text: &str) -> bool {
     let whole = [("<ide_opened_file>", "</ide_opened_file>"), ("<ide_selection>", "</ide_selection>")];
     begins.iter().any(|begin| text.starts_with(begin))
         || whole.iter().any(|(open, close)| text.starts_with(open) && text.ends_with(close))
-}
-
-impl Ending {
-    /// Reads the last lines, the first of which is whole.
-    pub(crate) fn of(bytes: &[u8]) -> Self {
-        let mut ending = Self::default();
-        let (mut recent, mut looked_at, mut readable) = (Recent::default(), 0, false);
-        for (at, (line, is_ended)) in lines_from_the_end(bytes).enumerate() {
-            if line.is_empty() {
-                continue;
-            }
-            let kind = kind_of(line);
-            let is_about_session = kind.is_some_and(is_telling) || kind.is_none() && !is_chained(line);
-            let is_last = at == 0 && !is_ended;
-            if is_about_session || is_last {
-                let read = serde_json::from_slice::<Strict<LastLine<'_>>>(line);
-                ending.is_torn |= is_last && read.is_err();
-                readable |= read.is_ok();
-                if let Ok(Strict(line)) = read {
-                    ending.older(line, &mut recent);
-                }
-            } else if looked_at < RECENT && !recent.is_complete() {
-                looked_at += 1;
-                readable |= recent.read(line);
-            } else {
-                readable = true;
-            }
-        }
-        (ending.branch, ending.model) = (recent.branch, recent.model);
-        ending.is_unreadable = !readable && !bytes.is_empty();
-        ending
-    }
-
-    /// Takes a line that is older than those before it.
-    fn older(&mut self, line: LastLine<'_>, recent: &mut Recent) {
-        let own = |text: Option<Text<'_>>| text.map(|Text(text)| text.into_owned());
-        match line.kind.as_ref().map_or("", Text::as_str) {
-            "custom-title" => self.custom_title = self.custom_title.take().or(own(line.custom_title)),
-            "ai-title" => self.ai_title = self.ai_title.take().or(own(line.ai_title)),
-            "last-prompt" => self.last_prompt = self.last_prompt.take().or(own(line.last_prompt)),
-            "summary" => self.summary = self.summary.take().or(own(line.summary)),
-            "tag" => self.tag = self.tag.take().or(own(line.tag)),
-            "relocated" => self.relocated = self.relocated.take().or(own(line.relocated_cwd)),
-            _ => {}
-        }
-        recent.take_branch(line.git_branch);
-        recent.take_model(line.message.and_then(|message| message.model));
-    }
-
-    /// Takes what an earlier part of the file knows better. What that is called counts less than what lies beside the file.
-    pub(crate) fn add_older(&mut self, older: Ending) {
-        let places = [
-            (&mut self.tag, older.tag),
-            (&mut self.branch, older.branch),
-            (&mut self.model, older.model),
-            (&mut self.relocated, older.relocated),
-        ];
-        for (place, older) in places {
-            *place = place.take().or(older);
-        }
-        self.is_unreadable &= older.is_unreadable;
-    }
-}
-
-/// Returns an entry's type where it comes first, as it does in lines about the session.
-fn kind_of(line: &[u8]) -> Option<&[u8]> {
-    let rest = line.strip_prefix(b"{\"type\":\"")?;
-    memchr::memchr(b'"', &rest[..rest.len().min(40)]).map(|end| &rest[..end])
-}
-
-fn is_telling(kind: &[u8]) -> bool {
-    matches!(kind, b"custom-title" | b"ai-title" | b"last-prompt" | b"summary" | b"tag" | b"relocated")
-}
-
-fn is_chained(line: &[u8]) -> bool {
-    line.starts_with(b"{\"parentUuid\":") || line.starts_with(b"{\"uuid\":")
 }
 
 #[cfg(test)]
