@@ -20,8 +20,10 @@ use crate::scan::BYTE_ORDER_MARK;
 /// How much of the end is read: what the official SDKs read too.
 const TAIL: u64 = 64 << 10;
 /// How much of the end is read first: enough if everything was written again within it.
-const SHORT_TAIL: u64 = 16 << 10;
-/// How much of the beginning is read first.
+const SHORT_TAIL: u64 = 8 << 10;
+/// How much of the beginning is read with that.
+const SHORT_HEAD: u64 = 8 << 10;
+/// How much of the beginning is read first, if that was not enough.
 const HEAD: u64 = 16 << 10;
 /// How much of the beginning is read at most: what the official SDKs read.
 const LONG_HEAD: u64 = 64 << 10;
@@ -116,14 +118,14 @@ impl Skim {
         let fetch = |offset: u64, length: u64| {
             let _ = fadvise(file, offset, NonZeroU64::new(length), Advice::WillNeed);
         };
-        if size <= HEAD + SHORT_TAIL {
+        if size <= SHORT_HEAD + SHORT_TAIL {
             return fetch(0, size);
         }
         // The system would guess that what follows is wanted too, and fetch twice as much.
         let _ = fadvise(file, 0, None, Advice::Random);
         fetch(size - SHORT_TAIL - 1, SHORT_TAIL + 1);
         if known.is_none() {
-            fetch(0, HEAD);
+            fetch(0, SHORT_HEAD);
         }
     }
 
@@ -135,7 +137,7 @@ impl Skim {
         buffer: &mut Buffer,
         missing: Missing,
     ) -> io::Result<Self> {
-        if size > HEAD + SHORT_TAIL
+        if size > SHORT_HEAD + SHORT_TAIL
             && let Some(skim) = Self::of_what_was_written_again(file, size, known, buffer, missing)?
         {
             return Ok(skim);
@@ -191,7 +193,7 @@ impl Skim {
         let opening = match known {
             Some(opening) => opening.clone(),
             None => {
-                let head = buffer.read(file, 0, 0, HEAD, missing)?;
+                let head = buffer.read(file, 0, 0, SHORT_HEAD, missing)?;
                 let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
                 let mut opening = OpeningReader::default();
                 if !opening.read(head) {
