@@ -16,6 +16,8 @@ const SIGMA: f64 = 1.2;
 const LONGEST: f64 = 200_000.0;
 /// What an entry is long before it says anything.
 const ENVELOPE: usize = 420;
+/// From which of a hundred on an entry is a prompt.
+const PROMPT: u8 = 60;
 
 const WORDS: &[&str] = &[
     "the",
@@ -94,6 +96,16 @@ impl Corpus {
 
     /// Returns the entry of an index.
     pub(crate) fn line(self, index: usize) -> Bytes {
+        self.entry(index, None)
+    }
+
+    /// Returns the entry of an index, had a person said it.
+    pub(crate) fn prompt(self, index: usize) -> Bytes {
+        self.entry(index, Some(PROMPT))
+    }
+
+    /// Returns the entry of an index, of some kind or of any.
+    fn entry(self, index: usize, kind: Option<u8>) -> Bytes {
         let mut rng = Rng::with_seed(self.seed ^ (index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let room = size(&mut rng).saturating_sub(ENVELOPE);
         let mut entry = json!({
@@ -105,9 +117,10 @@ impl Corpus {
             "version": "2.1.325",
             "gitBranch": "main",
         });
-        let (kind, said) = match rng.u8(..100) {
-            0..60 => ("assistant", assistant(&mut rng, room)),
-            60..70 => ("user", json!({ "message": { "role": "user", "content": text(&mut rng, room) } })),
+        let any = rng.u8(..100);
+        let (kind, said) = match kind.unwrap_or(any) {
+            0..PROMPT => ("assistant", assistant(&mut rng, room)),
+            PROMPT..70 => ("user", json!({ "message": { "role": "user", "content": text(&mut rng, room) } })),
             70..97 => ("user", tool_result(&mut rng, room)),
             97 | 98 => {
                 ("system", json!({ "subtype": "informational", "content": text(&mut rng, room.min(300)) }))

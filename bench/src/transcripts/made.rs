@@ -47,7 +47,8 @@ fn session(path: &Path, corpus: Corpus, first: usize, lines: usize) -> Outcome<(
     let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
     let mut parent: Option<usize> = None;
     for index in first..first + lines {
-        let line = corpus.line(index);
+        // A session begins with what a person asks.
+        let line = if index == first { corpus.prompt(index) } else { corpus.line(index) };
         let text = std::str::from_utf8(&line)?;
         // A snapshot takes no part in the conversation, so nothing follows it.
         if text.contains("\"type\":\"file-history-snapshot\"") {
