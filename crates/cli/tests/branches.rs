@@ -114,6 +114,9 @@ fn a_name_that_is_too_long_is_cut_and_the_person_is_told() {
     );
     assert_eq!((said.code, said.err), (0, expected));
     assert!(!home.run(&["rename", ONE, &"é".repeat(200)]).err.contains("warning"));
+    let forked = home.run(&["fork", ONE, "--name", &"é".repeat(250)]);
+    assert!(forked.err.contains("200 of 250 were kept"), "{}", forked.err);
+    assert!(!home.run(&["fork", ONE, "--name", "é"]).err.contains("warning"));
 }
 
 #[test]

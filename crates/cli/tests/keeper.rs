@@ -109,6 +109,56 @@ impl Desk {
     }
 }
 
+impl Desk {
+    fn epoch(&self) -> String {
+        let info: Value = self.ask(async |client| client.get("/info").await);
+        info["epoch"].as_str().unwrap().to_owned()
+    }
+
+    /// Returns what a client hears of a session that has heard everything up to a number.
+    fn events(&self, id: &str, epoch: &str, seq: u64) -> Value {
+        self.ask(async |client| client.get(&format!("/events?topics=session:{id}&after={epoch}:{seq}")).await)
+    }
+
+    /// Whoever was cut off at any event of the keeper that was killed, and then at any event of the next one, knows what
+    /// is lost and what was asked again, and was told each of it once.
+    #[track_caller]
+    fn is_told_once_to_whoever_is_cut_off(&self, id: &str, first: &str, asked: &Value) {
+        let seq = |event: &Value| event["seq"].as_u64().unwrap();
+        // An outcome has the request's id alone.
+        let request = |it: &Value| it["shown"]["id"].as_str().or(it["id"].as_str()).unwrap().to_owned();
+        for event in asked["items"].as_array().unwrap() {
+            assert_eq!(
+                self.events(id, first, seq(event))["resync"],
+                true,
+                "those numbers were another keeper's"
+            );
+        }
+        let info = || -> Value { self.ask(async |client| client.get("/info").await) };
+        until("nothing more happens", || {
+            let before = info();
+            std::thread::sleep(Duration::from_secs(1));
+            (info()["seq"] == before["seq"]).then_some(())
+        });
+        let (epoch, mut attention) = (self.epoch(), std::collections::BTreeMap::new());
+        let all = self.events(id, &epoch, 0);
+        let all = all["items"].as_array().unwrap();
+        let told = |kind: &str| all.iter().filter(|event| event["type"] == kind).count();
+        assert_eq!(["attention.lost", "attention.requested", "attention.decided"].map(told), [1, 1, 1]);
+        for (at, event) in all.iter().enumerate() {
+            let rest = self.events(id, &epoch, seq(event));
+            assert_eq!(rest["items"].as_array().unwrap(), &all[at + 1..], "after {event}");
+            if event["type"].as_str().unwrap().starts_with("attention.") {
+                attention.insert(request(&event["data"]), event["data"]["state"].clone());
+            }
+        }
+        let shown: Value = self.ask(async |client| client.get("/attention").await);
+        let shown = shown["items"].as_array().unwrap().iter();
+        let shown = shown.map(|it| (request(it), it["state"].clone())).collect();
+        assert_eq!(attention, shown);
+    }
+}
+
 impl Drop for Desk {
     fn drop(&mut self) {
         if let Some(mut keeper) = self.keeper.take() {
@@ -135,11 +185,14 @@ fn until<T>(what: &str, mut is: impl FnMut() -> Option<T>) -> T {
 fn a_pending_approval_is_lost_with_its_keeper_and_asked_again_by_name() {
     let Some(mut desk) = Desk::new() else { return };
     let file = desk.project().join("precious.txt");
+    let first = desk.epoch();
     let input = json!({ "file_path": file, "content": "written" });
     let write = || Prompt::new("Write it.").calls("Write", input.clone()).says("Done.");
     let id = desk.create(&write());
     let pending = until("somebody is asked", || desk.requests().into_iter().next());
     assert_eq!((pending.state, pending.shown.tool_name.as_str()), (AttentionState::Pending, "Write"));
+    let asked = desk.events(&id, &first, 0);
+    assert_eq!(asked["resync"], false);
     let mut keeper = desk.keeper.take().unwrap();
     keeper.kill().unwrap();
     keeper.wait().unwrap();
@@ -163,6 +216,7 @@ fn a_pending_approval_is_lost_with_its_keeper_and_asked_again_by_name() {
     assert_eq!((code, err.as_str()), (0, "Allowed: Write.\n"));
     until("it is written", || fs::read_to_string(&file).ok().filter(|text| text == "written"));
     until("the turn ends", || (desk.state(&id) == "idle").then_some(()));
+    desk.is_told_once_to_whoever_is_cut_off(&id, &first, &asked);
     let (code, _, err) = desk.run(&["stop"]);
     assert_eq!((code, err.as_str()), (0, "The keeper has ended.\n"));
     until("no guard is left", || (desk.processes() == 0).then_some(()));

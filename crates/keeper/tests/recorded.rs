@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use crate::driving::{Desk, create, decide, live_pid, state, texts, turn, until_state, wait_for_request};
 use crate::kit::{Kept, Socket, append};
 
-/// Every numbered event that a session can have at one keeper once it has begun. What is lost is told by the next one.
+/// Every numbered event that a session can have at one keeper once it has begun. What is lost is told by the next
+/// one: the tests of `rethread serve` kill the first.
 const KINDS: [&str; 20] = [
     "attention.decided",
     "attention.requested",

@@ -44,6 +44,8 @@ pub struct Written {
     pub path: PathBuf,
     /// How many entries it has.
     pub entries: usize,
+    /// What it was called, as far as Claude Code keeps that; `None` if nobody gave it a name now.
+    pub name: Option<String>,
 }
 
 impl ClaudeFolder {
@@ -72,7 +74,7 @@ impl ClaudeFolder {
             name_beside(&folder, &new, name)?;
         }
         self.link_file_history(session, &new)?;
-        Ok(Written { session_id: new, path: to, entries })
+        Ok(Written { session_id: new, path: to, entries, name })
     }
 
     /// Writes what can be read of a session as a session of its own, which Claude Code can resume. The damaged one is
@@ -109,7 +111,7 @@ impl ClaudeFolder {
         write_new(&folder, &new, &lines)?;
         // Entries keep their ids, and what was kept of files is found by those.
         self.link_file_history(session, &new)?;
-        Ok(Written { session_id: new, path: to, entries })
+        Ok(Written { session_id: new, path: to, entries, name: None })
     }
 
     /// Writes entries as a session of a working directory, which Claude Code can resume if they are its own or like
@@ -132,7 +134,7 @@ impl ClaudeFolder {
         let path = folder.join(format!("{session}.jsonl"));
         let within = folder.strip_prefix(self.path()).unwrap_or(Path::new(""));
         write_new(&self.open()?.made_beneath(within)?, &session, &lines)?;
-        Ok(Written { session_id: session, path, entries: lines.len() })
+        Ok(Written { session_id: session, path, entries: lines.len(), name: None })
     }
 
     /// Adds entries to the end of a session that nobody is at work on, with one call. Their `sessionId` is made to fit.
@@ -149,7 +151,7 @@ impl ClaudeFolder {
         let lines: Vec<Vec<u8>> = entries.into_iter().filter_map(|entry| rewrite.of(entry)).collect();
         let (folder, file) = self.place(&path)?;
         append(folder.append(file)?, &path, &lines.join(&b'\n'))?;
-        Ok(Written { session_id: session.to_owned(), path, entries: lines.len() })
+        Ok(Written { session_id: session.to_owned(), path, entries: lines.len(), name: None })
     }
 
     /// Gives a copy the file history of its origin, as Claude Code does: the same files, linked.

@@ -4,6 +4,7 @@ use rethread_store::{ForkKind, SessionId};
 use rethread_transcripts::{NativeFork, Transcript};
 
 use crate::args;
+use crate::commands::rename::tell_if_cut;
 use crate::context::Context;
 use crate::failure::{Done, Failure};
 use crate::named::{NamedEntry, NamedSession};
@@ -83,6 +84,9 @@ impl Fork {
                 ui.data(&serde_json::to_vec(&session).unwrap_or_default())?;
             }
             Answer::Text => ui.data(written.session_id.as_bytes())?,
+        }
+        if let (Some(typed), Some(name)) = (&fork.name, &written.name) {
+            tell_if_cut(typed, name, ui);
         }
         let resume = context.command(&format!("resume {}", written.session_id));
         ui.aside(&format!(

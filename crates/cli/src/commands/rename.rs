@@ -41,8 +41,8 @@ impl Rename {
     }
 }
 
-/// Says that not all of a name was kept.
-fn tell_if_cut(typed: &str, name: &str, ui: &mut Ui) {
+/// Says that not all of a name was kept in a session of Claude Code's.
+pub(crate) fn tell_if_cut(typed: &str, name: &str, ui: &mut Ui) {
     let (typed, kept) = (typed.trim().chars().count(), name.chars().count());
     if typed > LONGEST && kept < typed {
         ui.warn(&format!(
