@@ -72,6 +72,20 @@ fn an_agent_with_something_in_the_background_is_not_idle() {
     until_there(&kept, &late);
 }
 
+/// Has an agent begin a turn of its own, once a prompt is answered: a subagent of it is done only then. Returns the session,
+/// and how the prompt's turn ended.
+fn answering_itself(kept: &Kept, desk: &Desk, socket: &mut Socket, reply: Reply) -> (String, Value) {
+    let gate = desk.project().join("subagent's gate");
+    let inner = Prompt::new("Look around.").reply(Reply::text("There is nothing.").once(&gate)).to_string();
+    let input = json!({ "description": "Look", "prompt": inner, "subagent_type": "general-purpose" });
+    let prompt = Prompt::new("Ask somebody.").calls("Agent", input).says("Nobody knows.").reply(reply);
+    let id = create(kept, desk, &prompt);
+    let (_, asked) = socket.until("turn.completed");
+    assert!(asked["data"]["message"].is_string(), "{asked}");
+    fs::write(gate, "").unwrap();
+    (id, asked)
+}
+
 #[test]
 fn a_prompt_that_comes_while_the_agent_answers_itself_is_answered_by_its_own_result() {
     let Some(desk) = Desk::new() else { return };
@@ -79,14 +93,7 @@ fn a_prompt_that_comes_while_the_agent_answers_itself_is_answered_by_its_own_res
     let mut socket = Socket::open(&kept);
     socket.subscribe("all", None);
     let gate = desk.gate();
-    // When the subagent is done, the agent begins a turn of its own, which takes until the gate is open.
-    let inner = Prompt::new("Look around.").says("There is nothing.").to_string();
-    let input = json!({ "description": "Look", "prompt": inner, "subagent_type": "general-purpose" });
-    let prompt = Prompt::new("Ask somebody.")
-        .calls("Agent", input)
-        .says("Nobody knows.")
-        .reply(Reply::text("I see.").once(&gate));
-    let id = create(&kept, &desk, &prompt);
+    let (id, _) = answering_itself(&kept, &desk, &mut socket, Reply::text("I see.").once(&gate));
     socket.until("subagent.completed");
     kept.until("it answers itself", || (desk.requests() >= 4).then_some(()));
     let (message, _) = turn(&kept, &id, &Prompt::new("And?").says("Well."), "queue");
@@ -100,4 +107,28 @@ fn a_prompt_that_comes_while_the_agent_answers_itself_is_answered_by_its_own_res
     assert_eq!(its_own["data"]["result"], "Well.", "{its_own}");
     until_state(&kept, &id, "idle");
     assert_eq!(state(&kept, &id), "idle");
+}
+
+#[test]
+fn an_agent_that_answers_itself_is_at_work_and_can_be_interrupted() {
+    let Some(desk) = Desk::new() else { return };
+    let kept = desk.keeper();
+    let mut socket = Socket::open(&kept);
+    socket.subscribe("all", None);
+    let (id, asked) = answering_itself(&kept, &desk, &mut socket, Reply::text("On and on and on.").hanging());
+    until_state(&kept, &id, "running");
+    // Whoever rewinds now would rewind what the agent is doing.
+    let rewind = kept.post(
+        &format!("/sessions/{id}/rewind"),
+        json!({ "to": asked["data"]["message"], "dry_run": false, "expect_digest": "" }),
+    );
+    assert_eq!((rewind.status, &rewind.json()["code"]), (409, &json!("busy")));
+    let done = kept.post(&format!("/sessions/{id}/interrupt"), json!({})).good();
+    assert_eq!(done["interrupted"], true);
+    let (_, ended) = socket.until("turn.interrupted");
+    assert_eq!(ended["data"]["message"], Value::Null);
+    until_state(&kept, &id, "idle");
+    assert_eq!(kept.post(&format!("/sessions/{id}/interrupt"), json!({})).good()["interrupted"], false);
+    turn(&kept, &id, &Prompt::new("And?").says("Well."), "start");
+    until_state(&kept, &id, "idle");
 }

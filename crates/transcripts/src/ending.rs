@@ -12,7 +12,7 @@ use crate::text::Text;
 const RECENT: usize = 8;
 /// Since when Claude Code writes everything about a session again whenever it writes the last prompt again: names, tag
 /// and where it was moved to, and what others have added of that meanwhile.
-const WRITES_ALL_AGAIN: [u32; 3] = [2, 1, 200];
+const WRITES_ALL_AGAIN: [u32; 3] = [2, 1, 300];
 
 /// What the end of a transcript tells. A text is empty where the last line of its kind takes it away.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -139,7 +139,7 @@ fn a_name_a_tag_and_the_archive_are_kept_when_the_session_goes_on() {
 #[test]
 fn what_others_wrote_about_a_session_is_written_again_by_the_cli() {
     let Some((home, claude)) = home() else { return };
-    if !home.program().is_at_least("2.1.200") {
+    if !home.program().is_at_least("2.1.300") {
         return rethread_testkit::not_in_this_version("not everything is written again");
     }
     let path = claude.find(FIRST).unwrap();

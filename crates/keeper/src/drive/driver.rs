@@ -39,6 +39,8 @@ pub(super) struct State {
     /// What waits goes on when somebody says so: whoever asked for it may be long gone.
     pub(super) is_held: bool,
     pub(super) current: Option<Current>,
+    /// The agent answers what nobody asked it: something that it had in the background has ended.
+    pub(super) answers_itself: bool,
     pub(super) taken: Taken,
     pub(super) interrupting: bool,
     /// How many tasks the agent has in the background.
@@ -80,6 +82,7 @@ impl Driver {
             is_held: !left.is_empty(),
             queue: left.into(),
             current: None,
+            answers_itself: false,
             taken,
             interrupting: false,
             in_background: 0,
@@ -128,7 +131,7 @@ impl Driver {
 
     pub(crate) fn is_busy(&self) -> bool {
         let state = self.state();
-        state.current.is_some() || !(state.queue.is_empty() || state.is_held)
+        state.current.is_some() || state.answers_itself || !(state.queue.is_empty() || state.is_held)
     }
 
     /// Returns what only the stream knows so far.
@@ -160,11 +163,11 @@ impl Driver {
     /// Works out what the session does.
     pub(crate) fn doing(&self, keeper: &Keeper) -> SessionState {
         let state = self.state();
-        match (&state.current, state.has_failed) {
-            (Some(_), _) if keeper.attention.is_waiting(&self.session) => SessionState::Waiting,
-            (Some(_), _) => SessionState::Running,
-            (None, true) => SessionState::Failed,
-            (None, false) => SessionState::Idle,
+        match (state.current.is_some() || state.answers_itself, state.has_failed) {
+            (true, _) if keeper.attention.is_waiting(&self.session) => SessionState::Waiting,
+            (true, _) => SessionState::Running,
+            (false, true) => SessionState::Failed,
+            (false, false) => SessionState::Idle,
         }
     }
 

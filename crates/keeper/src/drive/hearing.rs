@@ -51,9 +51,20 @@ impl Driver {
             FrameKind::StreamEvent => {
                 let Ok(json) = frame.json() else { return };
                 // A subagent's pieces belong to its own transcript.
-                if json["parent_tool_use_id"].is_null()
-                    && let Some(delta) = self.state().partial.take(&json["event"])
-                {
+                if !json["parent_tool_use_id"].is_null() {
+                    return;
+                }
+                let (delta, begins) = {
+                    let mut state = self.state();
+                    let begins = json["event"]["type"] == "message_start"
+                        && state.current.is_none()
+                        && !std::mem::replace(&mut state.answers_itself, true);
+                    (state.partial.take(&json["event"]), begins)
+                };
+                if begins {
+                    self.refresh_state(keeper);
+                }
+                if let Some(delta) = delta {
                     keeper.hub.whisper(&self.session, "message.delta", delta);
                 }
             }
@@ -94,7 +105,9 @@ impl Driver {
             let mut state = self.state();
             let is_answer = state.current.as_ref().is_some_and(|current| answers(result, &current.message));
             let message = state.current.take_if(|_| is_answer).map(|current| current.message);
-            let interrupted = message.is_some() && std::mem::take(&mut state.interrupting);
+            let answered_itself = std::mem::take(&mut state.answers_itself) && state.current.is_none();
+            let interrupted =
+                (message.is_some() || answered_itself) && std::mem::take(&mut state.interrupting);
             state.partial = Partial::default();
             let aborted =
                 result["terminal_reason"].as_str().is_some_and(|reason| reason.starts_with("aborted"));
@@ -134,6 +147,7 @@ impl Driver {
         let client = {
             let mut state = self.state();
             (state.partial, state.in_background) = (Partial::default(), 0);
+            state.answers_itself = false;
             state.ending = true;
             state.client.take()
         };

@@ -259,6 +259,7 @@ impl Driver {
         let client = {
             let mut state = self.state();
             let is_idle = state.current.is_none()
+                && !state.answers_itself
                 && (state.queue.is_empty() || state.is_held)
                 && state.in_background == 0
                 && state.used.elapsed() >= patience;

@@ -197,7 +197,7 @@ impl Driver {
     pub(crate) async fn interrupt(&self) -> Result<bool, Problem> {
         let client = {
             let mut state = self.state();
-            if state.current.is_none() {
+            if state.current.is_none() && !state.answers_itself {
                 return Ok(false);
             }
             state.interrupting = true;
