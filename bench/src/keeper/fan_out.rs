@@ -18,6 +18,8 @@ use crate::samples::Samples;
 
 /// How many clients, how many lines in a burst, and what our rate must be compared with node's.
 const SHAPES: [(usize, usize, f64); 3] = [(1, 8_000, 3.0), (100, 2_000, 5.0), (1_000, 400, 3.0)];
+/// How much a pipe holds.
+const PIPE: usize = 64 << 10;
 /// Lines that come one by one.
 const PACED: usize = 200;
 
@@ -74,8 +76,18 @@ impl Ours {
         (self.next - lines..self.next).map(line).collect()
     }
 
+    /// Writes whole lines, as Claude Code does, and no more at once than the other side's pipe takes: whoever follows can
+    /// begin before all is written.
     fn send(&self, text: &str) -> Outcome<()> {
-        Ok(OpenOptions::new().append(true).open(&self.transcript)?.write_all(text.as_bytes())?)
+        let mut transcript = OpenOptions::new().append(true).open(&self.transcript)?;
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            let most = &rest[..rest.len().min(PIPE)];
+            let piece = memchr::memrchr(b'\n', most).map_or(rest.len(), |newline| newline + 1);
+            transcript.write_all(&rest[..piece])?;
+            rest = &rest[piece..];
+        }
+        Ok(())
     }
 }
 
