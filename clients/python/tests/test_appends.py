@@ -10,6 +10,7 @@ import anyio
 from claude_agent_sdk import SessionKey, fold_session_summary
 
 from rethread_session_store import BadEntry, Refused, RethreadSessionStore, Unreachable
+from rethread_session_store.appends import Batch, Unresolved
 
 from .place import keeper
 
@@ -58,6 +59,19 @@ class Appends(unittest.TestCase):
             self.assertEqual(await keeper(namespace=namespace).load(KEY), expected)
 
         run(test)
+
+    def test_of_equal_appends_that_failed_each_keeps_the_name_it_had(self) -> None:
+        """Under one name, the keeper would take two of them for one."""
+        unresolved, key, lines = Unresolved(), ("-home-me", "s", None), [b"{}"]
+        failed = Batch(unresolved.take_name(key, lines), lines)
+        unresolved.keep(key, failed)
+        names = [unresolved.take_name(key, lines) for _ in range(2)]
+        self.assertEqual(names[0], failed.name)
+        self.assertNotEqual(names[1], failed.name)
+        for name in names:
+            unresolved.keep(key, Batch(name, lines))
+        self.assertEqual([unresolved.take_name(key, lines) for _ in range(2)], names)
+        self.assertNotIn(unresolved.take_name(key, lines), names)
 
     def test_appends_at_once_keep_their_order_and_share_requests(self) -> None:
         async def test() -> None:

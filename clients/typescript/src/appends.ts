@@ -34,7 +34,7 @@ export class Appends {
    * Appends that failed, though the keeper may have applied them. The SDK makes such an append once more; if it went by
    * another name then, entries without a uuid would be there twice.
    */
-  readonly #unresolved = new Map<string, string>();
+  readonly #unresolved = new Map<string, string[]>();
 
   constructor(keeper: Keeper) {
     this.#keeper = keeper;
@@ -44,7 +44,7 @@ export class Appends {
     const lines = entries.map(written);
     const session = wireKey(key);
     const content = createHash("sha256").update(session).update("\n").update(lines.join("\n")).digest("hex");
-    const name = this.#unresolved.get(content) ?? randomUUID();
+    const name = this.#takeUnresolved(content) ?? randomUUID();
     const size = lines.reduce((sum, line) => sum + Buffer.byteLength(line), 0);
     const batch: Batch = { name, lines, size, sent: false };
     const line = this.#lines.get(session) ?? { waiting: [], turn: Promise.resolve() };
@@ -61,7 +61,6 @@ export class Appends {
       if (!batch.sent) {
         await this.#send(session, line, batch);
       }
-      this.#unresolved.delete(content);
     } catch (error) {
       this.#keepUnresolved(content, name);
       throw error;
@@ -104,8 +103,18 @@ export class Appends {
     return this.#keeper.ask("append", `{"key":${session},"batches":[${batches.join(",")}]}`);
   }
 
+  /** Takes the name of such an append: of two equal ones, each has a name of its own. */
+  #takeUnresolved(content: string): string | undefined {
+    const names = this.#unresolved.get(content);
+    const name = names?.shift();
+    if (names?.length === 0) {
+      this.#unresolved.delete(content);
+    }
+    return name;
+  }
+
   #keepUnresolved(content: string, name: string): void {
-    this.#unresolved.set(content, name);
+    this.#unresolved.set(content, [...(this.#unresolved.get(content) ?? []), name]);
     const [oldest] = this.#unresolved.keys();
     if (this.#unresolved.size > MOST_UNRESOLVED && oldest !== undefined) {
       this.#unresolved.delete(oldest);

@@ -97,6 +97,15 @@ test("an append that failed and is made again, as the SDK does, is applied once"
   assert.deepEqual(await keeper({ namespace }).load(KEY), expected);
 });
 
+test("of two equal appends after one that failed, both are applied", async (context) => {
+  const store = keeper({ attempts: 1 });
+  const failing = context.mock.method(globalThis, "fetch", () => Promise.reject(new TypeError("fetch failed")));
+  await assert.rejects(store.append(KEY, [entry({ mode: "same" })]), Unreachable);
+  failing.mock.restore();
+  await Promise.all([1, 2].map(() => store.append(KEY, [entry({ mode: "same" })])));
+  assert.deepEqual(await store.load(KEY), [entry({ mode: "same" }), entry({ mode: "same" })]);
+});
+
 test("appends at once keep their order and share requests", async (context) => {
   const store = keeper();
   const asked = context.mock.method(globalThis, "fetch");

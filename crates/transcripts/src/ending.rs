@@ -179,7 +179,9 @@ impl EndingReader {
     fn tells_all(&self) -> bool {
         let has_prompt = self.ending.last_prompt.as_ref().is_some_and(|prompt| !prompt.is_empty());
         let writes_all_again = self.recent.version.as_deref().is_some_and(writes_all_again);
-        self.is_written_again && has_prompt && writes_all_again && !self.wants_recent()
+        // If the last line is torn, it may have been one of those that were being written again.
+        let is_whole = self.is_written_again && !self.ending.is_torn;
+        is_whole && has_prompt && writes_all_again && !self.wants_recent()
     }
 
     fn end(self) -> Ending {

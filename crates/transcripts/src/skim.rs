@@ -292,6 +292,7 @@ mod tests {
         let again = "{\"type\":\"last-prompt\",\"lastPrompt\":\"hi\"}\n";
         let explicit = "{\"type\":\"last-prompt\",\"lastPrompt\":\"hi\",\"explicit\":true}\n";
         let nothing = "{\"type\":\"last-prompt\",\"leafUuid\":\"a\"}\n";
+        let torn = [again, "{\"type\":\"custom-ti"].concat();
         let look = |head: &str, version: &str, model: &str, lines: usize, last: &str| {
             let (filler, tail) = (said(version, model).repeat(lines), said(version, model).repeat(15));
             std::fs::write(&path, [head, &filler, named, &tail, last].concat()).unwrap();
@@ -308,6 +309,7 @@ mod tests {
                 ("only a branch was chosen", asked, "2.1.325", "claude", explicit),
                 ("no prompt", asked, "2.1.325", "claude", nothing),
                 ("nothing at all", asked, "2.1.325", "claude", ""),
+                ("the rest was torn off", asked, "2.1.325", "claude", &torn),
                 ("no model", asked, "2.1.325", "<synthetic>", again),
                 ("another name at the beginning", &[asked, named].concat(), "2.1.325", "claude", again),
             ];

@@ -145,7 +145,7 @@ fn what_others_wrote_about_a_session_is_written_again_by_the_cli() {
     let path = claude.find(FIRST).unwrap();
     let mut talk = home.claude().resume(FIRST).converse();
     let mut say = |number: u32| {
-        let prompt = Prompt::new(&format!("{number}")).says(&"long ".repeat(2400));
+        let prompt = Prompt::new(format!("{number}")).says("long ".repeat(2400));
         talk.say(&format!("dddddddd-0000-4000-8000-00000000000{number}"), prompt);
         talk.wait_for("result");
     };

@@ -51,19 +51,25 @@ class Unresolved:
     """
 
     def __init__(self) -> None:
-        self._names: OrderedDict[tuple[Key, bytes], str] = OrderedDict()
+        self._names: OrderedDict[tuple[Key, bytes], list[str]] = OrderedDict()
 
-    def name_of(self, key: Key, lines: Sequence[bytes]) -> str:
-        return self._names.get((key, _digest(lines))) or uuid.uuid4().hex
+    def take_name(self, key: Key, lines: Sequence[bytes]) -> str:
+        """Returns the name of such an append, or a new one. Of two equal appends, each has a name of its own."""
+        if not self._names:
+            return uuid.uuid4().hex
+        content = (key, _digest(lines))
+        names = self._names.get(content)
+        if not names:
+            return uuid.uuid4().hex
+        name = names.pop(0)
+        if not names:
+            del self._names[content]
+        return name
 
     def keep(self, key: Key, batch: Batch) -> None:
-        self._names[key, _digest(batch.lines)] = batch.name
+        self._names.setdefault((key, _digest(batch.lines)), []).append(batch.name)
         while len(self._names) > MOST_UNRESOLVED:
             self._names.popitem(last=False)
-
-    def resolve(self, key: Key, batch: Batch) -> None:
-        if self._names:
-            self._names.pop((key, _digest(batch.lines)), None)
 
 
 class Appends:
@@ -76,7 +82,7 @@ class Appends:
 
     async def append(self, key: Key, entries: Sequence[Mapping[str, Any]]) -> None:
         lines = [_line(place, entry) for place, entry in enumerate(entries)]
-        batch = Batch(self._unresolved.name_of(key, lines), lines)
+        batch = Batch(self._unresolved.take_name(key, lines), lines)
         line = self._lines.setdefault(key, Line())
         line.waiting.append(batch)
         try:
@@ -88,8 +94,6 @@ class Appends:
             # Cancelled or failed: it may be applied or not.
             self._unresolved.keep(key, batch)
             raise
-        else:
-            self._unresolved.resolve(key, batch)
         finally:
             if batch in line.waiting:
                 line.waiting.remove(batch)
