@@ -111,6 +111,11 @@ impl Captures {
         self.left_behind(message, call, closed).await;
     }
 
+    /// Forgets a call that does not run: nobody allowed it, or nobody has yet. What changes meanwhile is not its doing.
+    pub(crate) fn forget(&self, call: &str) {
+        self.calls().remove(call);
+    }
+
     /// Records what a tool left behind so far. Its window stays open: what changes until its end is its doing.
     pub(crate) async fn during(&self, message: Option<&str>, call: &str) {
         let open = self.calls().get(call).cloned();

@@ -28,6 +28,8 @@ pub(crate) enum Defect {
     ForgetTheRoots,
     /// A driven agent may ask over the socket.
     TrustTheAgent,
+    /// A call that nobody allowed counts as one that runs.
+    KeepDeniedCallsOpen,
 }
 
 impl Defect {

@@ -12,6 +12,7 @@ const CAUGHT: &[(&str, &str)] = &[
     ("ForgetTheNamespace", "session_store::a_token_opens_its_own_namespace_and_nothing_else"),
     ("FollowLinks", "security::a_symlinked_transcript_does_not_exist"),
     ("ForgetTheRoots", "security::sessions_outside_the_allowed_roots_do_not_exist"),
+    ("KeepDeniedCallsOpen", "driving::what_a_person_edits_after_a_denied_or_interrupted_call_is_theirs"),
 ];
 
 /// A fault may make its test hang; that finds it too, but not for ever.

@@ -551,6 +551,38 @@ fn what_a_person_edits_while_an_approval_waits_is_not_lost() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "a person's own work\n");
 }
 
+/// Claude Code does not say that a call is over which nobody allowed.
+#[test]
+fn what_a_person_edits_after_a_denied_or_interrupted_call_is_theirs() {
+    let Some(desk) = Desk::new() else { return };
+    let kept = desk.keeper();
+    for interrupts in [false, true] {
+        let file = desk.project().join(format!("shared-{interrupts}.txt"));
+        fs::write(&file, "before\n").unwrap();
+        let bash = |command: &str| {
+            let input = json!({ "command": command, "description": "change something" });
+            Prompt::new("Change it.").calls("Bash", input).says("Done.")
+        };
+        let body = json!({ "cwd": desk.project() });
+        let id = kept.post("/sessions", body).good()["session_id"].as_str().unwrap().to_owned();
+        let (message, _) = turn(&kept, &id, &bash("echo never > never.txt"), "start");
+        let request = wait_for_request(&kept);
+        match interrupts {
+            true => drop(kept.post(&format!("/sessions/{id}/interrupt"), json!({})).good()),
+            false => drop(decide(&kept, &request, "deny").good()),
+        }
+        until_state(&kept, &id, "idle");
+        fs::write(&file, "a person's own work\n").unwrap();
+        turn(&kept, &id, &bash("echo agent > agent.txt"), "start");
+        decide(&kept, &wait_for_request(&kept), "allow").good();
+        until_state(&kept, &id, "idle");
+        let rewind = |body: Value| kept.post(&format!("/sessions/{id}/rewind"), body).good();
+        let plan = rewind(json!({ "to": message, "dry_run": true }));
+        assert_eq!(plan["result"]["canRewind"], false, "it would take back a person's edit: {plan}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "a person's own work\n");
+    }
+}
+
 #[test]
 fn an_agent_is_ended_when_it_is_idle_and_started_when_it_is_needed() {
     let Some(mut desk) = Desk::new() else { return };

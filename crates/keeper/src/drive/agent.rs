@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::driver::Driver;
 use super::process::Doubt;
 use crate::attention::{Attention, Shown, Verdict};
+use crate::defect::Defect;
 use crate::keeper::Keeper;
 use crate::settings::Agent;
 
@@ -126,8 +127,13 @@ impl Watcher {
         };
         let id = attention.shown.id.clone();
         // Whatever ends this function before a decision came ends the request.
-        let withdrawal =
-            Withdrawal { keeper: Arc::clone(&keeper), id: id.clone(), session: begin.session.clone() };
+        let withdrawal = Withdrawal {
+            keeper: Arc::clone(&keeper),
+            driver: Arc::clone(&driver),
+            id: id.clone(),
+            session: begin.session.clone(),
+            call: call.clone(),
+        };
         keeper.hub.publish(&begin.session, "attention.requested", &attention);
         driver.refresh_state(&keeper);
         let verdict = decision.await;
@@ -201,12 +207,18 @@ fn for_the_session(tool: &str, suggested: Vec<PermissionUpdate>) -> Vec<Permissi
 /// Withdraws a request when it is dropped, unless it was decided.
 struct Withdrawal {
     keeper: Arc<Keeper>,
+    driver: Arc<Driver>,
     id: String,
     session: String,
+    call: String,
 }
 
 impl Drop for Withdrawal {
     fn drop(&mut self) {
+        // Claude Code says no more of a call that is not allowed, and one that is allowed is captured anew.
+        if !Defect::KeepDeniedCallsOpen.is_on() {
+            self.driver.forget_call(&self.call);
+        }
         if let Some(over) = self.keeper.attention.withdraw(&self.id) {
             self.keeper.hub.publish(&self.session, "attention.withdrawn", over.outcome());
         }

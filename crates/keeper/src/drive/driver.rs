@@ -210,6 +210,13 @@ impl Driver {
         }
     }
 
+    /// A call that was captured before does not run, unless it is captured again.
+    pub(super) fn forget_call(&self, call: &str) {
+        if let (Some(captures), _) = self.captures() {
+            captures.forget(call);
+        }
+    }
+
     pub(super) async fn capture_after(&self, call: &str) {
         let (captures, message) = self.captures();
         if let Some(captures) = captures {
