@@ -139,7 +139,8 @@ impl EndingReader {
                     reader.older(line);
                 }
             } else if reader.wants_recent() {
-                reader.looked_at += 1;
+                // There may be any number of others in between, which tell neither model nor branch.
+                reader.looked_at += usize::from(kind.is_none_or(is_said));
                 readable |= reader.recent.read(line);
             } else {
                 readable = true;
@@ -204,6 +205,11 @@ fn kind_of(line: &[u8]) -> Option<&[u8]> {
 
 fn is_telling(kind: &[u8]) -> bool {
     matches!(kind, b"custom-title" | b"ai-title" | b"last-prompt" | b"summary" | b"tag" | b"relocated")
+}
+
+/// Returns whether entries of a type are part of the conversation.
+fn is_said(kind: &[u8]) -> bool {
+    matches!(kind, b"user" | b"assistant" | b"system" | b"attachment")
 }
 
 pub(crate) fn is_chained(line: &[u8]) -> bool {

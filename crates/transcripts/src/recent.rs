@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 use crate::text::Text;
 
@@ -59,8 +60,9 @@ impl Recent {
         self.model = self.model.take().or(model);
     }
 
-    fn take_version(&mut self, version: Option<Text<'_>>) {
-        self.version = self.version.take().or(version.map(|Text(text)| text.into_owned()));
+    /// Takes a version, if it is one: nothing else depends on that.
+    fn take_version(&mut self, version: &RawValue) {
+        self.version = self.version.take().or_else(|| serde_json::from_str(version.get()).ok());
     }
 
     /// An error, which is the only way to stop reading.

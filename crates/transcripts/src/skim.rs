@@ -157,11 +157,12 @@ impl Skim {
         }
         let end = buffer.read(file, size - TAIL - 1, 0, TAIL + 1, missing)?;
         let ending = Ending::of(&end[last_lines(end, TAIL)..]);
-        if let Some(opening) = known {
-            return Ok(Self { opening: opening.clone(), ending });
-        }
         // Whoever writes the last prompt again writes names again. Where nobody does they stand where they were given.
         let is_written_again = ending.custom_title.is_some() || ending.last_prompt.is_some();
+        // What is known may be known from a shorter look, which suffices only if names do not count.
+        if let Some(opening) = known.filter(|_| is_written_again) {
+            return Ok(Self { opening: opening.clone(), ending });
+        }
         let least = if is_written_again { HEAD } else { LONG_HEAD };
         let mut opening = OpeningReader::default();
         let (mut length, mut read) = (HEAD, 0);
@@ -317,6 +318,22 @@ mod tests {
                 let long = look(head, version, model, lines, last);
                 assert_eq!(long.custom_title.as_deref(), Some("mine"), "{why}, {lines} lines");
             }
+        }
+    }
+
+    #[test]
+    fn the_model_is_found_behind_any_number_of_lines_about_something_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("session.jsonl");
+        let said = "{\"parentUuid\":\"a\",\"type\":\"assistant\",\"version\":2,\"gitBranch\":\"side\",\"message\":{\"model\":\"claude\"}}\n";
+        for others in [0, 7, 8, 100] {
+            let blobs = "{\"type\":\"api-request-blob\",\"hash\":\"x\"}\n".repeat(others);
+            std::fs::write(&path, [said, &blobs].concat()).unwrap();
+            let (file, mut buffer) = (File::open(&path).unwrap(), Buffer::default());
+            let size = file.metadata().unwrap().len();
+            let ending = Skim::of(&file, size, None, &mut buffer, Missing::Await).unwrap().ending;
+            let found = (ending.model.as_deref(), ending.branch.as_deref(), ending.is_unreadable);
+            assert_eq!(found, (Some("claude"), Some("side"), false), "{others} others");
         }
     }
 }

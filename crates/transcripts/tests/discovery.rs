@@ -184,6 +184,41 @@ fn an_index_changes_nothing_but_the_time_it_takes() {
     }
 }
 
+/// A look at a file that has grown may need more of its beginning than the one before it.
+#[test]
+fn an_index_changes_no_name_when_a_session_goes_on_without_writing_it_again() {
+    let folder = made_up(1);
+    let index = folder.path().join("cache/index");
+    let claude = ClaudeFolder::new(folder.path());
+    let path = folder.path().join("projects/-p").join(format!("{}.jsonl", id(0)));
+    let said = |version: &str| {
+        let filler = "x".repeat(2000);
+        format!(
+            "{{\"parentUuid\":\"a\",\"type\":\"assistant\",\"version\":\"{version}\",\"gitBranch\":\"main\",\"message\":{{\"model\":\"claude\",\"content\":\"{filler}\"}}}}\n"
+        )
+    };
+    let asked = "{\"type\":\"user\",\"uuid\":\"a\",\"cwd\":\"/a\",\"message\":{\"content\":\"hi\"}}\n";
+    let named = "{\"type\":\"custom-title\",\"customTitle\":\"Mine\",\"sessionId\":\"x\"}\n";
+    let again = "{\"type\":\"last-prompt\",\"lastPrompt\":\"hi\",\"sessionId\":\"x\"}\n";
+    // At 12 KiB, beyond what the first look reads of the beginning.
+    let new = said("2.1.325");
+    let whole = [asked, &new.repeat(6), named, &new.repeat(90), again, named].concat();
+    let mut seconds = 100;
+    let mut list_both = |text: &str| {
+        let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+        // Not so lately that nobody would remember it.
+        seconds -= 10;
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(seconds)).unwrap();
+        let with = claude.list(&ListOptions::default().index(&index)).unwrap().sessions;
+        assert_eq!(with, list(folder.path()));
+        with[0].name.clone()
+    };
+    fs::write(&path, "").unwrap();
+    assert_eq!(list_both(&whole).as_deref(), Some("Mine"));
+    assert_eq!(list_both(&said("2.0.0").repeat(40)).as_deref(), Some("Mine"));
+}
+
 #[test]
 fn messages_are_counted_when_somebody_asks_for_it() {
     let folder = made_up(3);
