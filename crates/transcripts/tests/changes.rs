@@ -153,23 +153,26 @@ fn what_others_wrote_about_a_session_is_written_again_by_the_cli() {
     claude.rename(FIRST, "Mine").unwrap();
     claude.tag(FIRST, Some("red")).unwrap();
     let ai_title = json!({ "type": "ai-title", "aiTitle": "Theirs", "sessionId": FIRST });
-    fs::OpenOptions::new()
-        .append(true)
-        .open(&path)
-        .unwrap()
-        .write_all(format!("{ai_title}\n").as_bytes())
-        .unwrap();
+    let relocated = json!({ "type": "relocated", "relocatedCwd": "/elsewhere", "sessionId": FIRST });
+    let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(format!("{ai_title}\n{relocated}\n").as_bytes()).unwrap();
     (3..=5).for_each(&mut say);
     talk.close();
     let text = fs::read_to_string(&path).unwrap();
     let (before, end) = text.split_at(text.len() - (8 << 10));
-    for member in ["\"customTitle\":\"Mine\"", "\"tag\":\"red\"", "\"aiTitle\":\"Theirs\""] {
+    for member in [
+        "\"customTitle\":\"Mine\"",
+        "\"tag\":\"red\"",
+        "\"aiTitle\":\"Theirs\"",
+        "\"relocatedCwd\":\"/elsewhere\"",
+    ] {
         assert!(before.contains(member) && end.contains(member), "{member}");
     }
     let again = end.find("\"type\":\"last-prompt\"").unwrap();
     assert!(again < end.find("\"type\":\"custom-title\"").unwrap(), "the last prompt comes first");
     let session = listed(&claude, FIRST).unwrap();
     assert_eq!((session.name.as_deref(), session.tag.as_deref()), (Some("Mine"), Some("red")));
+    assert_eq!(session.cwd.as_deref(), Some(Path::new("/elsewhere")));
 }
 
 #[test]

@@ -420,3 +420,48 @@ fn change_boundary(lines: &mut [String], change: fn(&mut Value)) {
     line["compactMetadata"]["preservedSegment"] = Value::Null;
     lines[at] = line.to_string();
 }
+
+#[test]
+fn a_file_without_a_conversation_says_so_and_where() {
+    let title = "{\"type\":\"custom-title\",\"customTitle\":\"x\"}\n";
+    for (text, kinds) in
+        [("", vec![FaultKind::Empty]), (title, vec![FaultKind::NoConversation]), ("no JSON at all\n", vec![])]
+    {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let faults = Transcript::open(file.path()).unwrap().faults();
+        let found: Vec<_> = faults.iter().map(|fault| (fault.offset, fault.kind.clone())).collect();
+        match kinds.is_empty() {
+            false => {
+                assert_eq!(found, kinds.into_iter().map(|kind| (0, kind)).collect::<Vec<_>>(), "{text:?}")
+            }
+            true => assert!(!found.is_empty(), "{text:?}"),
+        }
+    }
+}
+
+/// The CLI finds "no conversation" there.
+#[test]
+fn a_last_prompt_that_names_a_subagents_entry_hides_nothing() {
+    let entry = |uuid: &str, parent: &str, kind: &str, is_sidechain: bool| {
+        format!(
+            "{{\"parentUuid\":{parent},\"isSidechain\":{is_sidechain},\"type\":\"{kind}\",\"uuid\":\"{uuid}\",\"message\":{{\"role\":\"{kind}\",\"content\":\"x\"}}}}\n"
+        )
+    };
+    let lines = [
+        entry("root", "null", "user", false),
+        entry("answer", "\"root\"", "assistant", false),
+        entry("side", "\"answer\"", "user", true),
+        "{\"type\":\"last-prompt\",\"lastPrompt\":\"x\",\"leafUuid\":\"side\"}\n".to_owned(),
+    ];
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), lines.concat()).unwrap();
+    let transcript = Transcript::open(file.path()).unwrap();
+    let chain = transcript.active().messages();
+    let mut reader = transcript.read(&chain);
+    let mut uuids = Vec::new();
+    while let Some(entry) = reader.next() {
+        uuids.push(entry.unwrap().view().uuid.unwrap().to_string());
+    }
+    assert_eq!(uuids, ["root", "answer"]);
+}

@@ -227,3 +227,75 @@ fn sessions_that_they_leave_out_are_listed() {
     let ours = ClaudeFolder::new(folder.path()).list(&ListOptions::default()).unwrap().sessions;
     assert_eq!((theirs[0].len(), ours.len()), (0, 1));
 }
+
+/// Each difference that `docs/transcripts.md` has, with what both sides say: title, tag and branch, or that it is left out.
+#[test]
+fn where_we_differ_on_purpose_we_differ_as_written() {
+    let filler = |version: &str, branch: &str| {
+        let said = json!({ "role": "assistant", "model": "claude", "content": "x".repeat(2000) });
+        json!({ "parentUuid": "root", "type": "assistant", "uuid": "f", "version": version, "gitBranch": branch,
+            "message": said, "cwd": "/p", "sessionId": "s", "timestamp": "2026-02-09T10:00:00.000Z" })
+        .to_string()
+    };
+    let about = |kind: &str, member: &str, text: &str| json!({ "type": kind, member: text }).to_string();
+    let root = || line("root", None, "user");
+    let again = about("last-prompt", "lastPrompt", "again");
+    let tool = json!({ "parentUuid": "root", "type": "assistant", "uuid": "t", "sessionId": "s", "cwd": "/p",
+        "timestamp": "2026-02-09T10:00:00.000Z", "message": { "role": "assistant", "content": [
+            { "type": "tool_use", "id": "x", "name": "Write", "input": { "gitBranch": "not-it" } },
+        ] } })
+    .to_string();
+    let many = |lines: usize, version: &str| vec![filler(version, "main"); lines];
+    let title = || about("custom-title", "customTitle", "Mine");
+    type Told<'a> = Option<[Option<&'a str>; 3]>;
+    let cases: [(&str, Vec<String>, Told<'_>, Told<'_>); 6] = [
+        (
+            "the model's title is not a person's",
+            vec![root(), about("ai-title", "aiTitle", "Theirs"), filler(NEW, "main")],
+            Some([None, None, Some("main")]),
+            Some([Some("Theirs"), None, Some("main")]),
+        ),
+        (
+            "a tool's input is on no branch",
+            vec![root(), filler(NEW, "main"), tool],
+            Some([None, None, Some("main")]),
+            Some([None, None, Some("not-it")]),
+        ),
+        (
+            "it begins with a subagent's entry",
+            vec![root().replacen("\"isSidechain\":false", "\"isSidechain\":true", 1), filler(NEW, "main")],
+            Some([None, None, Some("main")]),
+            None,
+        ),
+        (
+            "a tag in the first half of a file that is read as a whole",
+            [vec![root(), about("tag", "tag", "red")], many(45, OLD)].concat(),
+            Some([None, Some("red"), Some("main")]),
+            Some([None, None, Some("main")]),
+        ),
+        (
+            "a title at the beginning, beyond what is read of it",
+            [vec![root()], many(12, OLD), vec![title()], many(90, OLD), vec![again.clone()]].concat(),
+            Some([None, None, Some("main")]),
+            Some([Some("Mine"), None, Some("main")]),
+        ),
+        (
+            "a title that was not written again with the last prompt",
+            [vec![root()], many(90, NEW), vec![title()], many(10, NEW), vec![again]].concat(),
+            Some([None, None, Some("main")]),
+            Some([Some("Mine"), None, Some("main")]),
+        ),
+    ];
+    let folders: Vec<_> = cases.iter().map(|(_, lines, _, _)| folder_with(lines)).collect();
+    let paths: Vec<&Path> = folders.iter().map(|(folder, _)| folder.path()).collect();
+    let Some(theirs) = ask(&paths) else { return };
+    for (((why, _, we, they), path), theirs) in cases.iter().zip(paths).zip(&theirs) {
+        let ours = ClaudeFolder::new(path).list(&ListOptions::default()).unwrap().sessions;
+        let told = |shown: &Value| {
+            Some(["customTitle", "tag", "gitBranch"].map(|member| shown[member].as_str().map(str::to_owned)))
+        };
+        let owned = |told: &Told<'_>| told.map(|told| told.map(|text| text.map(str::to_owned)));
+        assert_eq!(ours.first().map(as_they).as_ref().and_then(told), owned(we), "{why}: ours");
+        assert_eq!(theirs.first().and_then(told), owned(they), "{why}: theirs");
+    }
+}
