@@ -187,6 +187,19 @@ fn both_homes_are_listed_side_by_side_and_a_bare_id_means_the_native_one() {
     let after = page["page"]["after"].as_str().unwrap();
     let page = kept.get(&format!("/sessions/{only}/messages?limit=50&after={after}")).good();
     assert_eq!(uuids(&page), ["s4", "s5", "s6"]);
+    // Whoever follows a link to a message gets a page with it.
+    for (around, limit, expected) in [
+        ("s0", 3, vec!["s0", "s1", "s2"]),
+        ("s1", 3, vec!["s0", "s1", "s2"]),
+        ("s3", 3, vec!["s2", "s3", "s4"]),
+        ("s3", 4, vec!["s1", "s2", "s3", "s4"]),
+        ("s6", 3, vec!["s5", "s6"]),
+        ("s4", 1, vec!["s4"]),
+        ("s0", 1, vec!["s0"]),
+    ] {
+        let page = kept.get(&format!("/sessions/{only}/messages?limit={limit}&around={around}")).good();
+        assert_eq!(uuids(&page), expected, "{limit} around {around}");
+    }
     let raw = kept.get(&format!("/sessions/{only}/messages/s2/raw"));
     assert_eq!(raw.json()["content"], "stored 2");
     let renamed = kept

@@ -335,7 +335,15 @@ async fn stored(keeper: &Keeper, id: &str, query: &MessagesQuery) -> Read {
             Ok(_) => (Page::Last(limit), true, None),
             Err(()) => (Page::After(entry(after)?, limit), false, None),
         },
-        (.., Some(around)) => (Page::Before(entry(around)?, limit), false, None),
+        (.., Some(around)) => {
+            // Half of the page stands before the one that is asked for, as with native sessions.
+            let before = session.page(Page::Before(entry(around)?, limit / 2 + 1)).await?.records;
+            let page = match before.first().filter(|_| before.len() > limit / 2) {
+                Some(last_left_out) => Page::After(last_left_out.entry.id().clone(), limit),
+                None => Page::First(limit),
+            };
+            (page, false, None)
+        }
         _ => (Page::Last(limit), false, None),
     };
     let history = session.page(page).await?;
