@@ -10,6 +10,7 @@ use serde_json::Value;
 use tracing::Instrument as _;
 
 use crate::TRACES;
+use crate::defect::Defect;
 use crate::keeper::Keeper;
 
 /// Tools that change no file; all others may.
@@ -45,11 +46,13 @@ pub(crate) struct Captures {
 
 /// A call that runs.
 #[derive(Clone, Debug)]
-struct Call {
+pub(crate) struct Call {
     /// What it names.
     path: Option<PathBuf>,
     /// The prompt that it was made for.
     message: Option<String>,
+    /// The end of a turn is not its end: it is a subagent's, or goes on in the background.
+    outlives_turns: bool,
 }
 
 /// When a capture is made.
@@ -89,14 +92,22 @@ impl Captures {
     }
 
     /// Records what is there before a tool runs, or just before it is allowed to.
-    pub(crate) async fn before(&self, message: Option<&str>, tool: &str, call: &str, input: &Value) {
+    pub(crate) async fn before(
+        &self,
+        message: Option<&str>,
+        agent: Option<&str>,
+        tool: &str,
+        call: &str,
+        input: &Value,
+    ) {
         if HARMLESS.contains(&tool) {
             return;
         }
         let path = named(tool, input);
         let is_alone = {
             let mut open = self.calls();
-            open.insert(call.to_owned(), Call { path: path.clone(), message: message.map(str::to_owned) });
+            let (message, outlives_turns) = (message.map(str::to_owned), agent.is_some());
+            open.insert(call.to_owned(), Call { path: path.clone(), message, outlives_turns });
             open.len() == 1
         };
         // What others change while this call waits is not its doing, unless another call runs already.
@@ -113,13 +124,33 @@ impl Captures {
 
     /// Forgets a call that does not run: nobody allowed it, or nobody has yet. What changes meanwhile is not its doing.
     pub(crate) fn forget(&self, call: &str) {
-        self.calls().remove(call);
+        if !Defect::KeepDeniedCallsOpen.is_on() {
+            self.calls().remove(call);
+        }
     }
 
     /// Records what a tool left behind so far. Its window stays open: what changes until its end is its doing.
     pub(crate) async fn during(&self, message: Option<&str>, call: &str) {
-        let open = self.calls().get(call).cloned();
+        let open = self.calls().get_mut(call).map(|open| {
+            open.outlives_turns = true;
+            open.clone()
+        });
         self.left_behind(message, call, open).await;
+    }
+
+    /// Takes the calls that are over with their turn, though nobody said so: a rule denied them, or they were interrupted.
+    pub(crate) fn take_over(&self) -> Vec<(String, Call)> {
+        if Defect::KeepDeniedCallsOpen.is_on() {
+            return Vec::new();
+        }
+        self.calls().extract_if(|_, call| !call.outlives_turns).collect()
+    }
+
+    /// Records what calls left behind that are over.
+    pub(crate) async fn after_these(&self, over: Vec<(String, Call)>) {
+        for (call, closed) in over {
+            self.left_behind(None, &call, Some(closed)).await;
+        }
     }
 
     /// Records what all tools left behind that still ran, in the background or not.
@@ -132,7 +163,7 @@ impl Captures {
 
     /// What comes between turns belongs to the prompt that the call was made for.
     async fn left_behind(&self, message: Option<&str>, call: &str, made: Option<Call>) {
-        let Some(Call { path, message: made_for }) = made else { return };
+        let Some(Call { path, message: made_for, .. }) = made else { return };
         let message = message.or(made_for.as_deref());
         let span = tracing::info_span!(target: TRACES, "capture_after", session = self.session);
         self.capture(When::After, message, call, path, Window::Tools).instrument(span).await;

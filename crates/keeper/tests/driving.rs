@@ -556,8 +556,12 @@ fn what_a_person_edits_while_an_approval_waits_is_not_lost() {
 fn what_a_person_edits_after_a_denied_or_interrupted_call_is_theirs() {
     let Some(desk) = Desk::new() else { return };
     let kept = desk.keeper();
-    for interrupts in [false, true] {
-        let file = desk.project().join(format!("shared-{interrupts}.txt"));
+    let rules = desk.project().join(".claude/settings.json");
+    fs::create_dir_all(rules.parent().unwrap()).unwrap();
+    for way in ["a person", "an interruption", "a rule"] {
+        let denied = if way == "a rule" { vec!["Bash(echo never:*)"] } else { vec![] };
+        fs::write(&rules, json!({ "permissions": { "deny": denied } }).to_string()).unwrap();
+        let file = desk.project().join(format!("shared by {way}.txt"));
         fs::write(&file, "before\n").unwrap();
         let bash = |command: &str| {
             let input = json!({ "command": command, "description": "change something" });
@@ -566,19 +570,23 @@ fn what_a_person_edits_after_a_denied_or_interrupted_call_is_theirs() {
         let body = json!({ "cwd": desk.project() });
         let id = kept.post("/sessions", body).good()["session_id"].as_str().unwrap().to_owned();
         let (message, _) = turn(&kept, &id, &bash("echo never > never.txt"), "start");
-        let request = wait_for_request(&kept);
-        match interrupts {
-            true => drop(kept.post(&format!("/sessions/{id}/interrupt"), json!({})).good()),
-            false => drop(decide(&kept, &request, "deny").good()),
+        match way {
+            "a person" => drop(decide(&kept, &wait_for_request(&kept), "deny").good()),
+            "an interruption" => {
+                wait_for_request(&kept);
+                kept.post(&format!("/sessions/{id}/interrupt"), json!({})).good();
+            }
+            _ => {}
         }
         until_state(&kept, &id, "idle");
         fs::write(&file, "a person's own work\n").unwrap();
-        turn(&kept, &id, &bash("echo agent > agent.txt"), "start");
+        let write = json!({ "file_path": desk.project().join("agent.txt"), "content": way });
+        turn(&kept, &id, &Prompt::new("Write.").calls("Write", write).says("Done."), "start");
         decide(&kept, &wait_for_request(&kept), "allow").good();
         until_state(&kept, &id, "idle");
         let rewind = |body: Value| kept.post(&format!("/sessions/{id}/rewind"), body).good();
         let plan = rewind(json!({ "to": message, "dry_run": true }));
-        assert_eq!(plan["result"]["canRewind"], false, "it would take back a person's edit: {plan}");
+        assert_eq!(plan["result"]["canRewind"], false, "{way}: it would take back a person's edit: {plan}");
         assert_eq!(fs::read_to_string(&file).unwrap(), "a person's own work\n");
     }
 }

@@ -12,7 +12,6 @@ use serde_json::Value;
 use super::driver::Driver;
 use super::process::Doubt;
 use crate::attention::{Attention, Shown, Verdict};
-use crate::defect::Defect;
 use crate::keeper::Keeper;
 use crate::settings::Agent;
 
@@ -106,6 +105,7 @@ impl Watcher {
         let begin = driver.begin();
         let (tool, input, call) =
             (request.tool_name.clone(), request.input.clone(), request.tool_use_id.clone());
+        let agent = request.agent_id.clone();
         let shown = Shown {
             id: uuid::Uuid::new_v4().to_string(),
             session_id: begin.session.clone(),
@@ -146,7 +146,7 @@ impl Watcher {
             Ok(Verdict::Allow { updated_input, for_session }) => {
                 // What a person changed while they were thinking is what the tool will find.
                 let what = updated_input.as_ref().unwrap_or(&input);
-                driver.capture_before(&tool, &call, what).await;
+                driver.capture_before(agent.as_deref(), &tool, &call, what).await;
                 let updated_permissions = match for_session {
                     true => for_the_session(&tool, suggested),
                     false => Vec::new(),
@@ -172,7 +172,7 @@ impl Watcher {
             return HookOutput::deny("somebody else drives this session by now");
         }
         let call = input.tool_use_id.clone().unwrap_or_default();
-        driver.capture_before(&input.tool_name, &call, &input.tool_input).await;
+        driver.capture_before(input.agent_id.as_deref(), &input.tool_name, &call, &input.tool_input).await;
         HookOutput::proceed()
     }
 
@@ -216,9 +216,7 @@ struct Withdrawal {
 impl Drop for Withdrawal {
     fn drop(&mut self) {
         // Claude Code says no more of a call that is not allowed, and one that is allowed is captured anew.
-        if !Defect::KeepDeniedCallsOpen.is_on() {
-            self.driver.forget_call(&self.call);
-        }
+        self.driver.forget_call(&self.call);
         if let Some(over) = self.keeper.attention.withdraw(&self.id) {
             self.keeper.hub.publish(&self.session, "attention.withdrawn", over.outcome());
         }

@@ -203,10 +203,10 @@ impl Driver {
     }
 
     /// Records what is there before a tool runs.
-    pub(super) async fn capture_before(&self, tool: &str, call: &str, input: &Value) {
+    pub(super) async fn capture_before(&self, agent: Option<&str>, tool: &str, call: &str, input: &Value) {
         let (captures, message) = self.captures();
         if let Some(captures) = captures {
-            captures.before(message.as_deref(), tool, call, input).await;
+            captures.before(message.as_deref(), agent, tool, call, input).await;
         }
     }
 
@@ -222,6 +222,13 @@ impl Driver {
         if let Some(captures) = captures {
             captures.after(message.as_deref(), call).await;
         }
+    }
+
+    /// Returns what records what calls left behind that are over with their turn, if there are any.
+    pub(super) fn capture_of_what_is_over(&self) -> Option<impl Future<Output = ()> + Send + 'static> {
+        let captures = self.captures().0?;
+        let over = captures.take_over();
+        (!over.is_empty()).then_some(async move { captures.after_these(over).await })
     }
 
     /// Records what a tool left behind so far, which goes on in the background.

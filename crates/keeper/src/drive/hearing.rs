@@ -131,8 +131,17 @@ impl Driver {
         if let Some(message) = &message {
             self.settle(keeper, message);
         }
-        self.refresh_state(keeper);
-        self.go_on(keeper);
+        let Some(capture) = self.capture_of_what_is_over() else {
+            self.refresh_state(keeper);
+            return self.go_on(keeper);
+        };
+        // Whoever sees that it is idle may change files, and those are theirs.
+        let (own, keeper) = (Arc::clone(self), Arc::clone(keeper));
+        tokio::spawn(async move {
+            capture.await;
+            own.refresh_state(&keeper);
+            own.go_on(&keeper);
+        });
     }
 
     /// Says that the turn came to nothing, if the agent had it. One that is yet to be given goes to the next agent.
