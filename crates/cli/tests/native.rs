@@ -300,7 +300,7 @@ fn whatever_only_reads_opens_nothing_for_writing() {
         &["show", ONE, "--branches"],
         &["doctor"],
         &["doctor", ONE],
-        &["handoff", ONE],
+        &["handoff", ONE, "--to", "sqlite:shared.db"],
         &["scan"],
         &["resume", TWO, "--print"],
         &["show", ONE, "--subagents"],
