@@ -225,6 +225,9 @@ impl Context {
             Error::Io { source, .. } if source.raw_os_error() == Some(5) => {
                 "the disk reports a failure: see the system's log, and make a copy of the store first".into()
             }
+            Error::Backend { backend: "sqlite", .. } => {
+                "see whether the file and its folder can be read and written, and type it again; nothing is lost".into()
+            }
             Error::NewerFormat { .. } => {
                 "update rethread: a newer version of it has written to this store".into()
             }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,6 +38,8 @@ pub(crate) struct Ended {
     pub(crate) run: Run,
     /// `None` if it was killed.
     pub(crate) code: Option<i32>,
+    /// What it was killed by.
+    pub(crate) signal: Option<i32>,
     pub(crate) err: String,
 }
 
@@ -105,7 +108,8 @@ impl Appender {
     pub(crate) fn end(mut self) -> Ended {
         let run = self.reading.take().unwrap().join().unwrap();
         let err = self.complaining.take().unwrap().join().unwrap();
-        Ended { run, code: self.child.wait().unwrap().code(), err }
+        let status = self.child.wait().unwrap();
+        Ended { run, code: status.code(), signal: status.signal(), err }
     }
 }
 

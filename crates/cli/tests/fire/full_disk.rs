@@ -90,7 +90,7 @@ impl Task {
             }
             Task::Append(session, run) => {
                 let command = home.command(&["append", session]);
-                let Ended { run, code, err } = Appender::start(command, run, Pace::Flood).end();
+                let Ended { run, code, err, .. } = Appender::start(command, run, Pace::Flood).end();
                 is_clear(&Said { code: code.unwrap_or(-1), out: String::new(), err: err.clone() });
                 let done = run.acknowledged.len();
                 if done == run.lines.len() {
