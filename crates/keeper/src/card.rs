@@ -74,27 +74,36 @@ impl SessionHealth {
         Self { status: HealthStatus::Unreadable, reason: Some(reason.into()), ..Self::ok() }
     }
 
-    /// Returns what the faults of a transcript amount to.
-    pub(crate) fn of_faults(faults: &[transcripts::Fault], is_live: bool) -> Self {
-        use transcripts::FaultKind;
-        // Whoever is at work on it may be in the middle of a line.
-        let counts = |fault: &&transcripts::Fault| {
-            fault.kind.is_damage() && !(is_live && fault.kind == FaultKind::TornTail)
-        };
-        let bad: Vec<_> = faults.iter().filter(counts).collect();
-        // What is true of the whole file stands among its lines.
-        let whole =
-            bad.iter().find(|fault| matches!(fault.kind, FaultKind::Empty | FaultKind::NothingReadable));
-        let status = match (whole, bad.first()) {
-            (Some(_), _) => HealthStatus::Unreadable,
-            (None, Some(_)) => HealthStatus::Degraded,
-            (None, None) => HealthStatus::Ok,
-        };
+    /// Returns what is known of a native session.
+    fn of(session: &transcripts::Session) -> Self {
+        use transcripts::Health;
+        match (session.health, &session.damage) {
+            (Health::Empty, _) => Self::unreadable("the file is empty"),
+            (Health::Unreadable, _) => Self::unreadable("the system refuses to read the file"),
+            (Health::Garbage, None) => Self::unreadable("nothing in the file can be read"),
+            // Whoever is at work on it may be in the middle of a line.
+            (Health::Torn, None) if session.live.is_none() => Self {
+                status: HealthStatus::Degraded,
+                reason: Some("the file ends in the middle of a line".into()),
+                ..Self::ok()
+            },
+            // Whoever counted its messages has read all of it.
+            (_, None) if session.message_count.is_none() => Self::ok(),
+            (_, damage) => Self::of_damage(damage.as_ref()),
+        }
+    }
+
+    /// Returns what is known of a session that was read whole.
+    pub(crate) fn of_damage(damage: Option<&transcripts::Damage>) -> Self {
         Self {
-            status,
-            bad_lines: Some(bad.len() as u64),
-            first_bad_offset: bad.first().map(|fault| fault.offset),
-            reason: whole.or(bad.first()).map(|fault| fault.kind.to_string()),
+            status: match damage {
+                None => HealthStatus::Ok,
+                Some(damage) if damage.is_total => HealthStatus::Unreadable,
+                Some(_) => HealthStatus::Degraded,
+            },
+            bad_lines: Some(damage.map_or(0, |damage| damage.places)),
+            first_bad_offset: damage.map(|damage| damage.first_offset),
+            reason: damage.map(|damage| damage.reason.clone()),
         }
     }
 }
@@ -152,23 +161,8 @@ pub struct SessionCard {
 
 impl From<&transcripts::Session> for SessionCard {
     fn from(session: &transcripts::Session) -> Self {
-        use transcripts::Health;
         let text = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
         let live = session.live.as_ref();
-        let torn = SessionHealth {
-            status: HealthStatus::Degraded,
-            first_bad_offset: None,
-            bad_lines: Some(1),
-            reason: Some("the file ends in the middle of a line".into()),
-        };
-        let health = match session.health {
-            Health::Sound => SessionHealth::ok(),
-            Health::Torn if live.is_some() => SessionHealth::ok(),
-            Health::Torn => torn,
-            Health::Garbage => SessionHealth::unreadable("nothing in the file can be read"),
-            Health::Empty => SessionHealth::unreadable("the file is empty"),
-            Health::Unreadable => SessionHealth::unreadable("the system refuses to read the file"),
-        };
         Self {
             session_id: session.session_id.clone(),
             home: Home::Native,
@@ -185,7 +179,7 @@ impl From<&transcripts::Session> for SessionCard {
             tags: session.tag.iter().cloned().collect(),
             archived: session.archived,
             state: if live.is_some() { SessionState::Elsewhere } else { SessionState::Idle },
-            health,
+            health: SessionHealth::of(session),
             parent: session.forked_from.clone(),
             forks: session.forks.clone(),
             subagents: session.subagents.len() as u64,

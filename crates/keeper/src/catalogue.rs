@@ -90,6 +90,8 @@ impl Known {
 pub(crate) enum News {
     Created(Arc<SessionCard>),
     Updated(Arc<SessionCard>),
+    /// Also whether it can be read.
+    Changed(Arc<SessionCard>),
     Removed(Arc<SessionCard>),
 }
 
@@ -211,6 +213,7 @@ impl Catalogue {
         self.order.insert(known.rank(), Arc::clone(&card));
         self.sessions.insert(key.clone(), known);
         self.counts(&key).then_some(match before {
+            Some(before) if before.card.health.status != card.health.status => News::Changed(card),
             Some(_) => News::Updated(card),
             None => News::Created(card),
         })

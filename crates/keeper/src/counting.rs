@@ -1,4 +1,5 @@
-//! Counts the messages of sessions in the background: the newest first, and none that is just being written to.
+//! Counts the messages of sessions in the background, and finds what of them is damaged: the newest first, and none that
+//! is just being written to.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use rethread_transcripts::{Count, Session, Transcript};
 
-use crate::catalogue::Known;
+use crate::catalogue::{Known, News};
 use crate::keeper::Keeper;
 
 /// How long after its start a keeper begins to count.
@@ -125,9 +126,11 @@ impl Tally {
             let Some(session) = known.filter(|session| session.size == count.size) else { continue };
             let mut counted = (*session).clone();
             counted.message_count = Some(count.messages);
+            counted.damage.clone_from(&count.damage);
             news.extend(catalogue.put(Known::native(counted)));
         }
         drop(catalogue);
-        self.keeper.tell(news.into_iter().take(told));
+        let is_told = |(number, news): &(usize, News)| *number < told || matches!(news, News::Changed(_));
+        self.keeper.tell(news.into_iter().enumerate().filter(is_told).map(|(_, news)| news));
     }
 }

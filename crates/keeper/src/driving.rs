@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use jiff::Timestamp;
+use rethread_transcripts::{Damage, Session};
 use serde_json::json;
 
 use crate::card::{Home, SessionCard, SessionHealth, SessionState};
@@ -242,16 +243,13 @@ impl Keeper {
         futures_util::future::join_all(all).await;
     }
 
-    /// Remembers what a look at the whole of a session found.
-    pub(crate) fn note_health(&self, known: &Known, health: &SessionHealth) {
-        if known.card.health == *health {
-            return;
+    /// Remembers what of a native session is damaged, as a look at the whole of it found.
+    pub(crate) fn note_damage(&self, session: &Session, damage: Option<Damage>) {
+        if session.damage != damage {
+            let mut session = session.clone();
+            session.damage = damage;
+            let news = self.catalogue_mut().put(Known::native(session));
+            self.tell(news);
         }
-        let mut fresh = known.clone();
-        Arc::make_mut(&mut fresh.card).health = health.clone();
-        let news = self.catalogue_mut().put(fresh);
-        let data = json!({ "session_id": known.card.session_id, "health": health });
-        self.hub.publish(&known.card.session_id, "health.changed", data);
-        self.tell(news);
     }
 }

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use jiff::Timestamp;
-use rethread_store::{Filter, Metadata, Show, Store};
+use rethread_store::{Filter, Metadata, SessionId, Show, Store};
 use rethread_transcripts::{ClaudeFolder, Links, ListOptions};
 use tokio::sync::watch;
 
 use crate::attention::{Attention, Attentions};
-use crate::card::{Home, SessionCard};
+use crate::card::{Home, SessionCard, SessionHealth};
 use crate::catalogue::{Catalogue, Known, News};
 use crate::claude_files::ClaudeFiles;
 use crate::credentials::{Credentials, hash};
@@ -156,6 +156,13 @@ impl Keeper {
             match news {
                 News::Created(card) => self.hub.publish(&card.session_id, "session.created", &*card),
                 News::Updated(card) => self.hub.publish(&card.session_id, "session.updated", &*card),
+                News::Changed(card) => {
+                    let SessionCard { session_id, home, health, .. } = &*card;
+                    let data =
+                        serde_json::json!({ "session_id": session_id, "home": home, "health": health });
+                    self.hub.publish(session_id, "session.updated", &*card);
+                    self.hub.publish(session_id, "health.changed", data);
+                }
                 News::Removed(card) => {
                     let SessionCard { session_id, home, cwd, .. } = &*card;
                     let data = serde_json::json!({ "session_id": session_id, "home": home, "cwd": cwd });
@@ -217,7 +224,8 @@ impl Keeper {
         (filter.archived, filter.children) = (Show::Also, Show::Hide);
         let listing = self.store().list(&filter).await?;
         let cards = listing.sessions.iter().filter_map(|metadata| self.stored_card(metadata));
-        let all = cards.map(Known::stored).collect();
+        let lost = listing.unreadable.iter().filter_map(|(id, error)| self.unreadable_card(id, error));
+        let all = cards.chain(lost).map(Known::stored).collect();
         for metadata in &listing.sessions {
             self.note_twin(metadata);
             if let Some(mode) = Begin::mode_of(metadata) {
@@ -228,6 +236,18 @@ impl Keeper {
         let news = self.catalogue_mut().replace(Home::Stored, all);
         self.tell(news);
         Ok(())
+    }
+
+    /// Returns what is known of a stored session that cannot be read. Of one that was erased there is nothing to know.
+    fn unreadable_card(&self, id: &SessionId, error: &rethread_store::Error) -> Option<SessionCard> {
+        let is_erased = matches!(error, rethread_store::Error::Erased(_));
+        let metadata = Metadata::new(id.clone(), Timestamp::UNIX_EPOCH);
+        (!is_erased && self.admits(None)).then(|| SessionCard {
+            created_at: None,
+            message_count: None,
+            health: SessionHealth::unreadable(error.to_string()),
+            ..SessionCard::from(&metadata)
+        })
     }
 
     /// Lists the stored sessions anew if that can be done now; what was known of them stays otherwise. A database that is

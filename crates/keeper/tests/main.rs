@@ -10,6 +10,7 @@ mod file_history;
 mod files;
 mod finding;
 mod fire;
+mod health;
 mod kit;
 mod looks;
 mod page;

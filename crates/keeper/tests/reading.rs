@@ -134,31 +134,6 @@ fn a_position_tells_what_came_since_and_when_it_cannot_be_told() {
     assert_eq!((&page["page"]["reset"], uuids(&page)), (&json!(true), vec![uuid(&id, 0)]));
 }
 
-/// Claudekeeper's fault 4: a damaged file was left out instead of shown.
-#[test]
-fn a_damaged_session_is_listed_with_its_health_and_read_as_far_as_it_goes() {
-    let home = Home::new();
-    let (damaged, empty) = (session(), session());
-    let path = home.conversation(&damaged, "/tmp", 4);
-    append(&path, "garbage that is no line\n");
-    append(&path, &line(&damaged, "/tmp", 4));
-    home.conversation(&empty, "/tmp", 0);
-    let kept = home.keeper();
-    let listed = kept.get("/sessions").good();
-    assert_eq!(ids(&listed).len(), 2);
-    let health = |id: &str| kept.get(&format!("/sessions/{id}")).good()["health"].clone();
-    assert_eq!(health(&empty)["status"], "unreadable");
-    let messages = kept.get(&format!("/sessions/{damaged}/messages")).good();
-    assert_eq!(uuids(&messages).len(), 5);
-    let problems = kept.get(&format!("/sessions/{damaged}/problems")).good();
-    assert_eq!(problems["health"]["status"], "degraded");
-    assert_eq!(problems["health"]["bad_lines"], 1);
-    assert_eq!(problems["items"][0]["kind"], "garbage");
-    let text = fs::read(&path).unwrap();
-    let offset = problems["items"][0]["offset"].as_u64().unwrap() as usize;
-    assert!(text[offset..].starts_with(b"garbage that"));
-}
-
 #[test]
 fn both_homes_are_listed_side_by_side_and_a_bare_id_means_the_native_one() {
     let home = Home::new();

@@ -8,13 +8,14 @@ use std::path::Path;
 use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
 
+use crate::damage::Damage;
 use crate::error::{Error, Result};
 use crate::opening::Opening;
 use crate::skim::{SHORT, Skim};
 use crate::walk::State;
 
 /// Changes with everything that is kept, and with what it means.
-const FORMAT: &[u8] = b"rethread transcripts 6\n";
+const FORMAT: &[u8] = b"rethread transcripts 7\n";
 
 /// Everything that was learnt, by the sessions' files.
 #[derive(Debug, Default)]
@@ -31,6 +32,7 @@ pub(crate) struct Kept<'a> {
     modified: i64,
     inode: u64,
     pub(crate) message_count: Option<u64>,
+    pub(crate) damage: Option<Damage>,
     skim: &'a [u8],
 }
 
@@ -39,6 +41,7 @@ pub(crate) struct Kept<'a> {
 pub(crate) struct Record<T = String> {
     pub(crate) state: State,
     pub(crate) message_count: Option<u64>,
+    pub(crate) damage: Option<Damage>,
     pub(crate) skim: Skim<T>,
 }
 
@@ -50,8 +53,8 @@ pub(crate) enum Learnt<'a> {
     Fresh(Box<Record>),
 }
 
-/// What is kept of it beside its name: its file's state, its count of messages, its skim.
-type Encoded<'a> = (State, Option<u64>, Cow<'a, [u8]>);
+/// What is kept of it beside its name: its file's state, its count of messages, its damage, its skim.
+type Encoded<'a> = (State, Option<u64>, Option<Damage>, Cow<'a, [u8]>);
 
 impl<'a> Kept<'a> {
     fn state(&self) -> State {
@@ -61,6 +64,11 @@ impl<'a> Kept<'a> {
     /// Returns whether the file is as it was.
     pub(crate) fn fits(&self, state: State) -> bool {
         self.state() == state
+    }
+
+    /// Returns what was damaged in a file that may have grown since: it does not get well by that.
+    pub(crate) fn damage_of(&self, state: State) -> Option<&Damage> {
+        self.damage.as_ref().filter(|_| self.inode == state.inode && self.size <= state.size)
     }
 
     /// Returns how a file begins that may have grown since.
@@ -81,21 +89,29 @@ impl Learnt<'_> {
     /// Returns it, with texts that are only lent.
     pub(crate) fn lent(&self) -> Record<&str> {
         match self {
-            Learnt::Kept(kept) => {
-                Record { state: kept.state(), message_count: kept.message_count, skim: kept.decoded() }
-            }
-            Learnt::Fresh(record) => {
-                Record { state: record.state, message_count: record.message_count, skim: record.skim.lent() }
-            }
+            Learnt::Kept(kept) => Record {
+                state: kept.state(),
+                message_count: kept.message_count,
+                damage: kept.damage.clone(),
+                skim: kept.decoded(),
+            },
+            Learnt::Fresh(record) => Record {
+                state: record.state,
+                message_count: record.message_count,
+                damage: record.damage.clone(),
+                skim: record.skim.lent(),
+            },
         }
     }
 
     fn encoded(&self) -> postcard::Result<Encoded<'_>> {
         Ok(match self {
-            Learnt::Kept(kept) => (kept.state(), kept.message_count, Cow::Borrowed(kept.skim)),
+            Learnt::Kept(kept) => {
+                (kept.state(), kept.message_count, kept.damage.clone(), Cow::Borrowed(kept.skim))
+            }
             Learnt::Fresh(record) => {
                 let skim = postcard::to_allocvec(&record.skim)?;
-                (record.state, record.message_count, Cow::Owned(skim))
+                (record.state, record.message_count, record.damage.clone(), Cow::Owned(skim))
             }
         })
     }
@@ -132,9 +148,10 @@ impl<'a> Catalog<'a> {
         let encoded: Vec<(N, Encoded<'_>)> =
             encoded.collect::<postcard::Result<_>>().map_err(not_kept(path))?;
         let settled = encoded.iter().filter(|(_, (state, ..))| state.modified < until);
-        let kept = settled.map(|(file, (state, message_count, skim))| {
+        let kept = settled.map(|(file, (state, message_count, damage, skim))| {
             let (file, State { size, modified, inode }) = (file.as_ref(), *state);
-            (file, Kept { file, size, modified, inode, message_count: *message_count, skim })
+            let (message_count, damage) = (*message_count, damage.clone());
+            (file, Kept { file, size, modified, inode, message_count, damage, skim })
         });
         Catalog { kept: kept.collect() }.save(path)
     }

@@ -158,6 +158,7 @@ impl ClaudeFolder {
             let name = name_of(&project.to_string_lossy(), &id.to_string_lossy());
             if let Some(known) = catalog.kept.get_mut(&*name).filter(|known| known.size == count.size) {
                 known.message_count = Some(count.messages);
+                known.damage = count.damage;
                 kept += 1;
             }
         }
@@ -196,6 +197,8 @@ impl ClaudeFolder {
         let mut again = self.look(&session.path, links)?;
         let is_as_it_was = (again.updated_at, again.size) == (session.updated_at, session.size);
         again.message_count = session.message_count.filter(|_| is_as_it_was);
+        // What grows does not get well by it.
+        again.damage = session.damage.clone().filter(|_| again.size >= session.size);
         again.forked_from = again.forked_from.or_else(|| session.forked_from.clone());
         again.forks.clone_from(&session.forks);
         Ok(again)

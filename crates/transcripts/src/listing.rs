@@ -118,7 +118,7 @@ fn session(found: Found, record: Record<&str>, projects: &mut Projects) -> Sessi
     let folder = found.has_folder.then(|| folder_of(&found.path));
     let beside = folder.as_deref().map(|folder| Beside::of(folder, &found)).unwrap_or_default();
     let health = health(&record);
-    let Record { message_count, skim: Skim { opening, ending }, .. } = record;
+    let Record { message_count, damage, skim: Skim { opening, ending }, .. } = record;
     let own = |text: Option<&str>| text.map(str::to_owned);
     let some = |text: Option<&str>| own(text.filter(|text| !text.is_empty()));
     // A name that was taken away at the end was taken away beside the file as well.
@@ -158,6 +158,7 @@ fn session(found: Found, record: Record<&str>, projects: &mut Projects) -> Sessi
         archived: beside.archived,
         size: found.state.size,
         health,
+        damage,
         live: None,
         subagents: folder.as_deref().map(subagent::ids).unwrap_or_default(),
         forked_from: own(opening.forked_from),

@@ -8,6 +8,7 @@ use std::thread;
 
 use crate::catalog::{Catalog, Kept, Learnt, Record};
 use crate::claude_folder::Links;
+use crate::damage::Damage;
 use crate::opening::Opening;
 use crate::skim::{Buffer, Missing, Skim, is_missing};
 use crate::walk::{Found, State};
@@ -105,6 +106,8 @@ pub(crate) struct Look<'a> {
     file: io::Result<File>,
     /// How it begins, if that is known from an earlier time.
     opening: Option<Opening>,
+    /// What was damaged then.
+    damage: Option<Damage>,
 }
 
 impl<'a> Look<'a> {
@@ -112,7 +115,8 @@ impl<'a> Look<'a> {
     pub(crate) fn at(found: &'a Found, known: Option<&Kept<'_>>, links: Links) -> Self {
         let opening = known.and_then(|kept| kept.beginning(found.state));
         let opening = opening.filter(|opening| opening.first_prompt.is_some());
-        Self { found, file: found.open(links), opening }
+        let damage = known.and_then(|kept| kept.damage_of(found.state)).cloned();
+        Self { found, file: found.open(links), opening, damage }
     }
 
     /// Returns what the file says if all of that is in memory. If not, the system is asked to fetch it.
@@ -145,6 +149,6 @@ impl<'a> Look<'a> {
     }
 
     fn record_of(&self, skim: Skim) -> Record {
-        Record { state: self.found.state, message_count: None, skim }
+        Record { state: self.found.state, message_count: None, damage: self.damage.clone(), skim }
     }
 }

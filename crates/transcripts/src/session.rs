@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::damage::Damage;
 use crate::live::Live;
 use crate::path_text;
 
@@ -47,6 +48,8 @@ pub struct Session {
     pub size: u64,
     /// What the ends of its file look like.
     pub health: Health,
+    /// What of it is damaged; unknown until somebody counted its messages.
+    pub damage: Option<Damage>,
     /// The process that is at work on it.
     pub live: Option<Live>,
     /// Its subagents' ids.

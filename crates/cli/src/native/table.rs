@@ -75,7 +75,7 @@ fn native_marks(session: &Session) -> Vec<&'static str> {
         Health::Garbage => Some("damaged"),
         Health::Empty => Some("empty"),
         Health::Unreadable => Some("unreadable"),
-        _ => None,
+        _ => session.damage.as_ref().map(|_| "damaged"),
     };
     let directory = match session.directory {
         Directory::Vanished => Some("directory gone"),

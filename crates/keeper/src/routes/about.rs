@@ -145,6 +145,8 @@ pub(crate) struct Doctor {
     sessions: u64,
     /// Sessions that cannot be read, or not all of them.
     damaged: Vec<Arc<SessionCard>>,
+    /// Sessions of which only the ends were looked at so far; all are read in the background.
+    unread: u64,
     agent: AgentInfo,
     /// Writes that fail at the moment.
     store: Vec<String>,
@@ -162,6 +164,7 @@ pub(crate) async fn doctor(State(keeper): State<Arc<Keeper>>, scope: Scope) -> R
     Ok(Json(Doctor {
         sessions: catalogue.len() as u64,
         damaged: damaged.cloned().collect(),
+        unread: catalogue.natives().filter(|session| session.message_count.is_none()).count() as u64,
         agent: AgentInfo { program, version, missing },
         store: health.failing.iter().map(|trouble| format!("{}: {}", trouble.log, trouble.error)).collect(),
     }))

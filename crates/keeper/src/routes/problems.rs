@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
-use rethread_transcripts::Fault;
+use rethread_transcripts::{Damage, Fault, FaultKind};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -107,8 +107,13 @@ pub(crate) async fn problems(
         Ok::<_, Problem>((faults, excerpts))
     });
     let (faults, (lines, excerpts)) = read.await.map_err(|error| Problem::failed(&error))??;
-    let health = SessionHealth::of_faults(&faults, known.card.driver_pid.is_some());
-    keeper.note_health(&known, &health);
+    // Whoever is at work on it may be in the middle of a line.
+    let is_half = |fault: &&Fault| fault.kind == FaultKind::TornTail && known.card.driver_pid.is_some();
+    let damage = Damage::of(faults.iter().filter(|fault| !is_half(fault)));
+    let health = SessionHealth::of_damage(damage.as_ref());
+    if let Some(session) = &known.native {
+        keeper.note_damage(session, damage);
+    }
     let item = |(fault, excerpt)| ProblemItem { excerpt, ..ProblemItem::from(fault) };
     let items = faults.iter().zip(excerpts).map(item).collect();
     Ok(Json(Problems { health, lines: Some(lines), items }))
