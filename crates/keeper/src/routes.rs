@@ -17,6 +17,7 @@ mod search;
 pub(crate) mod session_store;
 mod sessions;
 mod sketches;
+mod stored_page;
 mod subagents;
 mod tokens;
 mod transcript;

@@ -1,16 +1,20 @@
-//! A parallel scan over transcripts. An index can take its place behind the same route.
+//! A parallel scan over conversations of both homes. An index can take its place behind the same route.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use regex::bytes::{Regex, RegexBuilder};
-use rethread_transcripts::{Block, Entry, Session, Span};
+use rethread_store::view;
+use rethread_transcripts::{Block, Entry, Session, Span, Subagent};
 use serde::Serialize;
+use tokio::runtime::Handle;
 use utoipa::ToSchema;
 
+use crate::card::{Home, SessionCard};
 use crate::keeper::Keeper;
 use crate::scope::Scope;
 
@@ -20,6 +24,8 @@ const AROUND: usize = 80;
 const PER_SESSION: usize = 20;
 /// Lines are read this much at a time.
 const CHUNK: usize = 1 << 20;
+/// For how long stored sessions are looked at: the store may be on another machine, and somebody waits.
+const STORED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What is looked for.
 #[derive(Clone, Debug)]
@@ -39,6 +45,9 @@ pub(crate) struct Hunt {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Hit {
     session_id: String,
+    home: Home,
+    /// The subagent that said it, or was told it.
+    agent_id: Option<String>,
     /// The session's name.
     name: Option<String>,
     message: Option<String>,
@@ -60,8 +69,11 @@ impl Hunt {
         // What JSON writes otherwise is looked for in what was read; lines are sifted by what it writes as it is.
         let plain = longest_plain(&self.text);
         let (Ok(sieve), Ok(exact)) = (build(plain), build(&self.text)) else { return (Vec::new(), false) };
+        let (until, runtime) = (Instant::now() + STORED_WITHIN, Handle::current());
+        let hunter = Hunter { hunt: self, keeper, sieve, exact, until, runtime };
         let sessions = self.sessions(keeper);
         let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let left_out = AtomicUsize::new(0);
         let work = || {
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
@@ -70,7 +82,10 @@ impl Hunt {
                     return;
                 }
                 let Some(session) = sessions.get(at) else { return };
-                let hits = self.look_into(keeper, session, &sieve, &exact).unwrap_or_default();
+                let hits = hunter.look_into(session).unwrap_or_else(|NotRead| {
+                    left_out.fetch_add(1, Ordering::Relaxed);
+                    Vec::new()
+                });
                 found
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
@@ -86,42 +101,115 @@ impl Hunt {
         });
         let mut hits = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         hits.sort_by_key(|(at, _)| *at);
-        let more = hits.len() > self.limit || next.into_inner() < sessions.len();
+        let is_partial = left_out.into_inner() > 0 || next.into_inner() < sessions.len();
+        let more = hits.len() > self.limit || is_partial;
         (hits.into_iter().take(self.limit).map(|(_, hit)| hit).collect(), more)
     }
 
-    fn sessions(&self, keeper: &Keeper) -> Vec<Arc<Session>> {
+    /// Returns the sessions to look at, the newest first.
+    fn sessions(&self, keeper: &Keeper) -> Vec<Place> {
         let catalogue = keeper.catalogue();
-        let is_there = |session: &Session| {
-            let places = [&session.project, &session.cwd];
-            let is = |project: &String| {
-                places.into_iter().flatten().any(|place| place.as_os_str() == project.as_str())
+        let is_there = |card: &SessionCard| {
+            let is =
+                |project: &String| [&card.project, &card.cwd].into_iter().flatten().any(|it| it == project);
+            let is_named = |wanted: &String| match wanted.strip_prefix("stored:") {
+                Some(wanted) => card.home == Home::Stored && *wanted == card.session_id,
+                None => *wanted == card.session_id,
             };
             self.project.as_ref().is_none_or(is)
-                && self.session.as_ref().is_none_or(|wanted| *wanted == session.session_id)
-                && self.after.is_none_or(|after| session.updated_at >= after)
-                && self.scope.admits(session.cwd.as_deref().and_then(Path::to_str))
+                && self.session.as_ref().is_none_or(is_named)
+                && self.after.is_none_or(|after| card.updated_at >= after)
+                && self.scope.admits(card.cwd.as_deref())
         };
-        let mut sessions: Vec<_> = catalogue.natives().filter(|session| is_there(session)).cloned().collect();
-        sessions.sort_by_key(|session| std::cmp::Reverse(session.updated_at));
-        sessions
+        let listed = catalogue.after(None).filter(|(_, card)| is_there(card));
+        let places = listed.filter_map(|(rank, card)| {
+            let known = catalogue.find(Some(rank.key().home), &card.session_id)?;
+            Some(Place { card: Arc::clone(card), native: known.native.clone() })
+        });
+        places.collect()
+    }
+}
+
+/// A session to look at.
+struct Place {
+    card: Arc<SessionCard>,
+    native: Option<Arc<Session>>,
+}
+
+/// A session was not read, or not all of it.
+struct NotRead;
+
+/// What somebody said.
+struct Said {
+    message: Option<String>,
+    role: String,
+    timestamp: Option<String>,
+    /// Texts, and the tool that was called with them.
+    texts: Vec<(String, Option<String>)>,
+}
+
+/// Looks for it, in one session after another.
+struct Hunter<'a> {
+    hunt: &'a Hunt,
+    keeper: &'a Keeper,
+    /// Finds lines that may have it.
+    sieve: Regex,
+    exact: Regex,
+    /// Until when stored sessions are looked at.
+    until: Instant,
+    /// Stores are read in it.
+    runtime: Handle,
+}
+
+impl Hunter<'_> {
+    /// Returns how many places one session may bring.
+    fn most(&self) -> usize {
+        if self.hunt.session.is_some() { self.hunt.limit } else { PER_SESSION }
     }
 
-    fn look_into(
+    fn look_into(&self, place: &Place) -> Result<Vec<Hit>, NotRead> {
+        let Some(session) = &place.native else { return self.look_into_stored(&place.card) };
+        let mut hits = Vec::new();
+        self.look_into_file(&session.path, &place.card, None, &mut hits).map_err(|_| NotRead)?;
+        for agent in &session.subagents {
+            if hits.len() >= self.most() {
+                break;
+            }
+            let path = Subagent::path_of(&session.path, agent);
+            self.look_into_file(&path, &place.card, Some(agent), &mut hits).map_err(|_| NotRead)?;
+        }
+        Ok(hits)
+    }
+
+    fn look_into_stored(&self, card: &SessionCard) -> Result<Vec<Hit>, NotRead> {
+        if Instant::now() > self.until {
+            return Err(NotRead);
+        }
+        let id = card.session_id.parse().map_err(|_| NotRead)?;
+        let read = async { self.keeper.store().open(&id).await?.messages().await };
+        let history = self.runtime.block_on(read).map_err(|_| NotRead)?;
+        let sifted = history.records.iter().filter(|record| self.sieve.is_match(record.entry.as_bytes()));
+        let hits = sifted.filter_map(|record| {
+            let said = Said::in_store(record.entry.as_bytes(), record.entry.id().as_str())?;
+            self.look_at(said, card, None)
+        });
+        Ok(hits.take(self.most()).collect())
+    }
+
+    fn look_into_file(
         &self,
-        keeper: &Keeper,
-        session: &Session,
-        sieve: &Regex,
-        exact: &Regex,
-    ) -> std::io::Result<Vec<Hit>> {
+        path: &Path,
+        card: &SessionCard,
+        agent: Option<&String>,
+        hits: &mut Vec<Hit>,
+    ) -> std::io::Result<()> {
         use std::os::unix::fs::FileExt as _;
-        let file = keeper.open_native(&session.path).map_err(std::io::Error::other)?;
-        let (mut hits, mut at, mut chunk) = (Vec::new(), 0_u64, vec![0; CHUNK]);
-        let most = if self.session.is_some() { self.limit } else { PER_SESSION };
+        let file = self.keeper.open_native(path).map_err(std::io::Error::other)?;
+        let (mut at, mut chunk) = (0_u64, vec![0; CHUNK]);
         loop {
             let read = file.read_at(&mut chunk, at)?;
             if read == 0 {
-                return Ok(hits);
+                return Ok(());
             }
             let end = match memchr::memrchr(b'\n', &chunk[..read]) {
                 Some(newline) => newline + 1,
@@ -135,14 +223,15 @@ impl Hunt {
             let mut from = 0;
             // An empty sieve finds every place: each line is looked at once all the same.
             while from < end
-                && let Some(found) = sieve.find_at(&chunk[..end], from)
+                && let Some(found) = self.sieve.find_at(&chunk[..end], from)
             {
                 let begins = memchr::memrchr(b'\n', &chunk[..found.start()]).map_or(0, |newline| newline + 1);
                 let ends =
                     memchr::memchr(b'\n', &chunk[found.start()..end]).map_or(end, |it| found.start() + it);
-                hits.extend(self.look_at(session, &chunk[begins..ends], exact));
-                if hits.len() >= most {
-                    return Ok(hits);
+                let said = Said::on_line(&chunk[begins..ends]);
+                hits.extend(said.and_then(|said| self.look_at(said, card, agent)));
+                if hits.len() >= self.most() {
+                    return Ok(());
                 }
                 from = ends + 1;
             }
@@ -150,35 +239,76 @@ impl Hunt {
         }
     }
 
-    fn look_at(&self, session: &Session, line: &[u8], exact: &Regex) -> Option<Hit> {
+    fn look_at(&self, said: Said, card: &SessionCard, agent: Option<&String>) -> Option<Hit> {
+        let Hunt { role, tool, after, before, .. } = self.hunt;
+        if role.as_ref().is_some_and(|wanted| *wanted != said.role) {
+            return None;
+        }
+        let at = said.timestamp.as_ref().and_then(|at| at.parse::<Timestamp>().ok());
+        let is_late = after.is_some_and(|after| at.is_none_or(|at| at < after));
+        if is_late || before.is_some_and(|before| at.is_none_or(|at| at > before)) {
+            return None;
+        }
+        let mut texts = said.texts.into_iter().filter(|(_, of)| tool.is_none() || tool == of);
+        let (text, tool, found) = texts.find_map(|(text, tool)| {
+            let found = self.exact.find(text.as_bytes())?.range();
+            Some((text, tool, found))
+        })?;
+        let (snippet, ranges) = snippet(&text, found);
+        let (session_id, name) = (card.session_id.clone(), card.name.clone());
+        let Said { message, role, timestamp, .. } = said;
+        let agent_id = agent.cloned();
+        Some(Hit {
+            session_id,
+            home: card.home,
+            agent_id,
+            name,
+            message,
+            role,
+            tool,
+            timestamp,
+            snippet,
+            ranges,
+        })
+    }
+}
+
+impl Said {
+    /// Reads a line of a transcript; `None` if it is no message.
+    fn on_line(line: &[u8]) -> Option<Self> {
         let entry =
             Entry::of(line, Span { offset: 0, length: line.len() as u32 }).filter(Entry::is_message)?;
-        let role = entry.role().to_string();
-        if self.role.as_ref().is_some_and(|wanted| *wanted != role) {
-            return None;
-        }
         let typed = entry.typed();
-        let said = typed.timestamp.as_ref().and_then(|at| at.parse::<Timestamp>().ok());
-        let is_late = self.after.is_some_and(|after| said.is_none_or(|said| said < after));
-        if is_late || self.before.is_some_and(|before| said.is_none_or(|said| said > before)) {
-            return None;
-        }
-        typed.blocks.iter().find_map(|block| {
-            let (text, tool) = match block {
-                Block::Text(text) | Block::Thinking(text) => (text.to_string(), None),
-                Block::ToolUse { name, input, .. } => (readable(input.get()), Some(name.to_string())),
-                Block::ToolResult { content, .. } => (readable(content.get()), None),
-                _ => return None,
-            };
-            if self.tool.is_some() && self.tool != tool {
-                return None;
+        let texts = typed.blocks.iter().filter_map(|block| match block {
+            Block::Text(text) | Block::Thinking(text) => Some((text.to_string(), None)),
+            Block::ToolUse { name, input, .. } => Some((readable(input.get()), Some(name.to_string()))),
+            Block::ToolResult { content, .. } => Some((readable(content.get()), None)),
+            _ => None,
+        });
+        Some(Self {
+            message: typed.uuid.as_ref().map(ToString::to_string),
+            role: entry.role().to_string(),
+            timestamp: typed.timestamp.as_ref().map(ToString::to_string),
+            texts: texts.collect(),
+        })
+    }
+
+    /// Reads an entry of a store; `None` if it is no message.
+    fn in_store(bytes: &[u8], id: &str) -> Option<Self> {
+        let message = view::Message::of(bytes)?;
+        let texts = message.blocks.iter().filter_map(|block| match block {
+            view::Block::Text(text) | view::Block::Thinking { thinking: text, .. } => {
+                Some((text.to_string(), None))
             }
-            let found = exact.find(text.as_bytes())?;
-            let (snippet, ranges) = snippet(&text, found.start()..found.end());
-            let timestamp = typed.timestamp.as_ref().map(|at| at.to_string());
-            let message = typed.uuid.as_ref().map(|uuid| uuid.to_string());
-            let (session_id, name) = (session.session_id.clone(), session.name.clone());
-            Some(Hit { session_id, name, message, role: role.clone(), tool, timestamp, snippet, ranges })
+            view::Block::ToolUse(call) => Some((readable(call.input.get()), Some(call.name.to_string()))),
+            view::Block::ToolResult(result) => Some((readable(result.content.get()), None)),
+            _ => None,
+        });
+        Some(Self {
+            message: Some(id.to_owned()),
+            role: message.role.as_str().to_owned(),
+            timestamp: message.timestamp.as_ref().map(ToString::to_string),
+            texts: texts.collect(),
         })
     }
 }

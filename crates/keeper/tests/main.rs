@@ -20,6 +20,7 @@ mod recorded;
 mod security;
 mod session_store;
 mod shared;
+mod stored;
 mod streams;
 mod tls;
 mod ui;

@@ -40,14 +40,23 @@ impl Subagent {
         ids(&folder).into_iter().map(|id| Self::read(&folder, id)).collect()
     }
 
+    /// Returns where a subagent's transcript is, given that of its session and its id.
+    pub fn path_of(transcript: &Path, agent_id: &str) -> PathBuf {
+        beside(&folder_of(transcript), agent_id)
+    }
+
     fn read(folder: &Path, agent_id: String) -> Self {
-        let path = folder.join("subagents").join(format!("agent-{agent_id}.jsonl"));
+        let path = beside(folder, &agent_id);
         let meta = fs::read(path.with_extension("meta.json")).ok();
         // Without it the transcript is still there to be read.
         let meta: Meta = meta.and_then(|meta| serde_json::from_slice(&meta).ok()).unwrap_or_default();
         let Meta { agent_type, description, tool_use_id } = meta;
         Self { agent_id, agent_type, description, tool_use_id, path }
     }
+}
+
+fn beside(folder: &Path, agent_id: &str) -> PathBuf {
+    folder.join("subagents").join(format!("agent-{agent_id}.jsonl"))
 }
 
 /// Returns the ids of a session's subagents, given the folder beside its transcript.

@@ -1,19 +1,17 @@
 //! Conversations, a page at a time.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use rethread_store::Page;
-use rethread_transcripts::{History, Transcript};
+use rethread_transcripts::{History, Subagent, Transcript};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::sessions::{MOST, USUAL, find, find_fresh};
-use super::subagents::stored_subagent;
+use super::stored_page;
 use crate::card::Home;
 use crate::catalogue::Known;
 use crate::extract::{Asked, SessionName};
@@ -26,17 +24,17 @@ use crate::problem::Problem;
 #[into_params(parameter_in = Query)]
 pub(crate) struct MessagesQuery {
     /// The conversation that would be resumed, or every branch in the order of the file.
-    branch: Option<Branch>,
+    pub(super) branch: Option<Branch>,
     /// Only what comes before this: a cursor of another page, a message's id, or its number and a colon.
-    before: Option<String>,
+    pub(super) before: Option<String>,
     /// Only what comes after this: a cursor, a message's id, its number and a colon, or the `position` of a head.
-    after: Option<String>,
+    pub(super) after: Option<String>,
     /// A page with this message in its middle.
-    around: Option<String>,
+    pub(super) around: Option<String>,
     /// The transcript of this subagent instead.
-    agent: Option<String>,
+    pub(super) agent: Option<String>,
     #[param(minimum = 1, maximum = 500)]
-    limit: Option<u32>,
+    pub(super) limit: Option<u32>,
 }
 
 /// Which messages.
@@ -62,13 +60,13 @@ pub(crate) struct MessagePage {
 #[derive(Default, Serialize, ToSchema)]
 pub(crate) struct Paging {
     /// `before` for the page before; null at the beginning.
-    before: Option<String>,
+    pub(super) before: Option<String>,
     /// `after` for the page after; null at the end.
-    after: Option<String>,
+    pub(super) after: Option<String>,
     /// How many there are in all, where that is known.
-    total: Option<u64>,
+    pub(super) total: Option<u64>,
     /// What came after the position cannot be told any more: this is the last page instead, and what was known is void.
-    reset: bool,
+    pub(super) reset: bool,
 }
 
 /// What a page is the state at: every event up to it is in the page, and those after it follow.
@@ -116,7 +114,7 @@ async fn read_page(
         }
         // It has no transcript yet, whatever it does already.
         None if is_native => Ok((Vec::new(), Paging::default(), Position::Log(0))),
-        None => handle.block_on(stored(&own, &known.card.session_id, &query)),
+        None => handle.block_on(stored_page::read(&own, &known.card.session_id, &query)),
     });
     let (mut items, page, position) = read.await.map_err(|error| Problem::failed(&error))??;
     if !is_agents && page.after.is_none() {
@@ -128,7 +126,7 @@ async fn read_page(
     Ok(MessagePage { items, page, head: Head { epoch, seq, position: position.to_string() } })
 }
 
-type Read = Result<(Vec<MessageItem<'static>>, Paging, Position), Problem>;
+pub(super) type Read = Result<(Vec<MessageItem<'static>>, Paging, Position), Problem>;
 
 /// A session of Claude Code's own, to be read.
 struct Native<'a> {
@@ -144,9 +142,7 @@ impl Native<'_> {
         };
         let path = match agent {
             None => self.path.clone(),
-            Some(agent) if is_name(agent) => {
-                self.path.with_extension("").join("subagents").join(format!("agent-{agent}.jsonl"))
-            }
+            Some(agent) if is_name(agent) => Subagent::path_of(&self.path, agent),
             Some(_) => return Err(Problem::not_found("subagent")),
         };
         let file = self.keeper.open_native(&path).map_err(|_| Problem::not_found("session"))?;
@@ -313,66 +309,6 @@ fn everything(transcript: Transcript, file: &File, query: &MessagesQuery, limit:
     let position = Position::of(file, transcript.length()).map_err(|error| Problem::failed(&error))?;
     let items = items.drain(range).collect();
     Ok((items, Paging { before, after, total: Some(total as u64), reset }, position))
-}
-
-/// Reads a page of a stored session.
-async fn stored(keeper: &Keeper, id: &str, query: &MessagesQuery) -> Read {
-    let session = match &query.agent {
-        Some(agent) => stored_subagent(keeper, &id.parse()?, agent).await?,
-        None => keeper.store().open(&id.parse()?).await?,
-    };
-    let limit = query.limit.map_or(USUAL, |limit| (limit as usize).clamp(1, MOST));
-    let entry = |cursor: &String| {
-        let uuid = cursor.split_once(':').map_or(cursor.as_str(), |(_, uuid)| uuid);
-        uuid.parse().map_err(|_| Problem::not_found("message"))
-    };
-    let metadata = session.metadata().await?;
-    let (page, mut is_void, mut from) = match (&query.before, &query.after, &query.around) {
-        (Some(before), ..) => (Page::Before(entry(before)?, limit), false, None),
-        (_, Some(after), _) => match after.parse::<Position>() {
-            // What came after a position is what the log has from there on.
-            Ok(Position::Log(next)) => (Page::Last(limit), false, Some(next)),
-            Ok(_) => (Page::Last(limit), true, None),
-            Err(()) => (Page::After(entry(after)?, limit), false, None),
-        },
-        (.., Some(around)) => {
-            // Half of the page stands before the one that is asked for, as with native sessions.
-            let before = session.page(Page::Before(entry(around)?, limit / 2 + 1)).await?.records;
-            let page = match before.first().filter(|_| before.len() > limit / 2) {
-                Some(last_left_out) => Page::After(last_left_out.entry.id().clone(), limit),
-                None => Page::First(limit),
-            };
-            (page, false, None)
-        }
-        _ => (Page::Last(limit), false, None),
-    };
-    let history = session.page(page).await?;
-    let next = history.records.iter().map(|record| record.position + 1).max();
-    let mut records = history.records;
-    if let Some(from) = from.take() {
-        let reaches = records.first().is_none_or(|first| first.position <= from)
-            || metadata.message_count <= limit as u64;
-        is_void = !reaches;
-        if reaches {
-            records.retain(|record| record.position >= from);
-        }
-    }
-    let first_depth = records.first().map_or(0, |record| record.depth);
-    let last_depth = records.last().map_or(0, |record| record.depth);
-    let cursor = |record: Option<&rethread_store::Record>| record.map(|record| record.entry.id().to_string());
-    let paging = Paging {
-        before: cursor(records.first()).filter(|_| first_depth > 1),
-        after: cursor(records.last()).filter(|_| last_depth < metadata.message_count),
-        total: Some(metadata.message_count),
-        reset: is_void,
-    };
-    let items = records.iter().filter_map(|record| {
-        let item =
-            MessageItem::of_stored(record.entry.as_bytes(), record.entry.id().as_str(), record.position)?;
-        Some(MessageItem { agent_id: query.agent.clone().map(Cow::Owned), ..item })
-    });
-    let position = Position::Log(next.unwrap_or(0));
-    Ok((items.collect(), paging, position))
 }
 
 /// Returns the messages on all lines after a place in the file.

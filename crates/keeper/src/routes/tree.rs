@@ -1,10 +1,11 @@
 //! The branches of a conversation.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use rethread_store::Page;
+use rethread_store::{Branched, EntryId, Record};
 use rethread_transcripts::Transcript;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -47,10 +48,8 @@ pub(crate) async fn tree(
     let (parent, forks) = (known.card.parent.clone(), known.card.forks.clone());
     if known.native.is_none() {
         let session = keeper.store().open(&name.id.parse()?).await?;
-        let page = session.page(Page::Last(1)).await?;
-        let leaf = page.records.last().map(|record| record.entry.id().to_string());
-        let messages = known.card.message_count.unwrap_or(0);
-        let branches = vec![TreeBranch { leaf, active: true, messages, leaves_at: None }];
+        let active = session.messages().await?.records;
+        let branches = stored_branches(&active, &session.all_branches().await?);
         return Ok(Json(Tree { branches, parent, forks }));
     }
     let (_, transcript) = transcript(&keeper, &name).await?;
@@ -87,4 +86,30 @@ fn branches(transcript: &Transcript) -> Result<Vec<TreeBranch>, Problem> {
         all.push(TreeBranch { leaf, active: is_active, messages: chain.message_count(), leaves_at });
     }
     Ok(all)
+}
+
+/// Returns the branches of a stored session: the active one, and those that end elsewhere.
+fn stored_branches(active: &[Record], all: &[Branched]) -> Vec<TreeBranch> {
+    let parents: HashMap<&EntryId, Option<&EntryId>> =
+        all.iter().map(|branched| (branched.record.entry.id(), branched.parent.as_ref())).collect();
+    let followed: HashSet<&EntryId> = parents.values().copied().flatten().collect();
+    let in_active: HashSet<&EntryId> = active.iter().map(|record| record.entry.id()).collect();
+    let branch = |record: &Record, active: bool, leaves_at: Option<&EntryId>| TreeBranch {
+        leaf: Some(record.entry.id().to_string()),
+        active,
+        messages: record.depth,
+        leaves_at: leaves_at.map(ToString::to_string),
+    };
+    let mut branches: Vec<TreeBranch> =
+        active.last().map(|last| branch(last, true, None)).into_iter().collect();
+    for Branched { record, .. } in all {
+        let id = record.entry.id();
+        if !followed.contains(id) && !in_active.contains(id) {
+            let before = |id: &&'_ EntryId| parents.get(*id).copied().flatten();
+            let shared =
+                std::iter::successors(before(&id), before).take(all.len()).find(|id| in_active.contains(id));
+            branches.push(branch(record, false, shared));
+        }
+    }
+    branches
 }
