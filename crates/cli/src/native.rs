@@ -1,6 +1,7 @@
 //! Claude Code's own sessions, and where rethread keeps what it needs for them.
 
 mod branches;
+mod driven;
 mod examination;
 mod export;
 mod handoff;
@@ -19,6 +20,7 @@ use sha2::{Digest as _, Sha256};
 use crate::failure::Failure;
 
 pub(crate) use branches::list_branches;
+pub(crate) use driven::Driven;
 pub(crate) use examination::{Examination, Surroundings};
 pub(crate) use export::export;
 pub(crate) use handoff::Handoff;

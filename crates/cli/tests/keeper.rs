@@ -90,8 +90,11 @@ impl Desk {
     }
 
     fn state(&self, session: &str) -> String {
-        let card: Value = self.ask(async |client| client.get(&format!("/sessions/{session}")).await);
-        card["state"].as_str().unwrap().to_owned()
+        self.card(session)["state"].as_str().unwrap().to_owned()
+    }
+
+    fn card(&self, session: &str) -> Value {
+        self.ask(async |client| client.get(&format!("/sessions/{session}")).await)
     }
 
     /// Returns the agents and guards that run in this home.
@@ -310,6 +313,15 @@ fn a_terminal_allows_for_the_session_and_denies_with_words_for_the_model() {
     let pending = || desk.requests().into_iter().find(|it| it.state == AttentionState::Pending);
     let id = desk.create(&shell("touch one"));
     let request = until("somebody is asked", pending);
+    // A list says of it what the keeper says.
+    let (_, listed, _) = desk.run(&["list", "--json"]);
+    let listed: Value = serde_json::from_str(listed.lines().find(|line| line.contains(&id)).unwrap()).unwrap();
+    for (name, value) in desk.card(&id).as_object().unwrap() {
+        assert_eq!(&listed[name], value, "{name}");
+    }
+    assert_eq!(listed["state"], "waiting");
+    let (_, listed, _) = desk.run(&["list"]);
+    assert!(listed.contains("[needs you] "), "{listed}");
     // What nobody can mean is refused before anybody decides.
     let wrong: [&[&str]; 4] =
         [&["--session"], &["--deny", "--session"], &["--allow", "--deny"], &["--allow", "--message", "x"]];

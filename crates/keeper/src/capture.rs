@@ -42,11 +42,15 @@ pub(crate) struct Captures {
     session: String,
     /// Calls that run, be it in the background.
     open: Mutex<HashMap<String, Call>>,
+    /// Calls that are over, and what they left behind is not recorded yet.
+    over: Mutex<Vec<(String, Call)>>,
+    /// Held while that is recorded.
+    recording: tokio::sync::Mutex<()>,
 }
 
 /// A call that runs.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+struct Call {
     /// What it names.
     path: Option<PathBuf>,
     /// The prompt that it was made for.
@@ -84,6 +88,8 @@ impl Captures {
             keeper: Arc::downgrade(keeper),
             session,
             open: Mutex::default(),
+            over: Mutex::default(),
+            recording: tokio::sync::Mutex::default(),
         })
     }
 
@@ -103,6 +109,8 @@ impl Captures {
         if HARMLESS.contains(&tool) {
             return;
         }
+        // What they did is not the doing of somebody else, however soon the next call comes.
+        self.after_those_over().await;
         let path = named(tool, input);
         let is_alone = {
             let mut open = self.calls();
@@ -138,16 +146,21 @@ impl Captures {
         self.left_behind(message, call, open).await;
     }
 
-    /// Takes the calls that are over with their turn, though nobody said so: a rule denied them, or they were interrupted.
-    pub(crate) fn take_over(&self) -> Vec<(String, Call)> {
+    /// Ends the calls that are over with their turn, though nobody said so: a rule denied them, or they were interrupted.
+    /// Returns whether there are any that left something to be recorded.
+    pub(crate) fn end_with_turn(&self) -> bool {
         if Defect::KeepDeniedCallsOpen.is_on() {
-            return Vec::new();
+            return false;
         }
-        self.calls().extract_if(|_, call| !call.outlives_turns).collect()
+        let mut over = self.over();
+        over.extend(self.calls().extract_if(|_, call| !call.outlives_turns));
+        !over.is_empty()
     }
 
     /// Records what calls left behind that are over.
-    pub(crate) async fn after_these(&self, over: Vec<(String, Call)>) {
+    pub(crate) async fn after_those_over(&self) {
+        let _recording = self.recording.lock().await;
+        let over = std::mem::take(&mut *self.over());
         for (call, closed) in over {
             self.left_behind(None, &call, Some(closed)).await;
         }
@@ -167,6 +180,10 @@ impl Captures {
         let message = message.or(made_for.as_deref());
         let span = tracing::info_span!(target: TRACES, "capture_after", session = self.session);
         self.capture(When::After, message, call, path, Window::Tools).instrument(span).await;
+    }
+
+    fn over(&self) -> MutexGuard<'_, Vec<(String, Call)>> {
+        self.over.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<String, Call>> {

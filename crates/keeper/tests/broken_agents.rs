@@ -42,14 +42,18 @@ while :; do sleep 1; done
 /// A keeper whose agent is a script, and a session of its.
 fn kept_with(home: &Home, script: &str, change: impl FnOnce(&mut Settings)) -> (Kept, String) {
     let id = session();
-    home.conversation(&id, home.path().to_str().unwrap(), 2);
+    (kept_on(home, &id, script, change), id)
+}
+
+fn kept_on(home: &Home, id: &str, script: &str, change: impl FnOnce(&mut Settings)) -> Kept {
+    home.conversation(id, home.path().to_str().unwrap(), 2);
     let program = home.path().join("agent");
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
     let mut settings = home.settings();
     settings.agent = Some(Agent { program, environment: Vec::new() });
     change(&mut settings);
-    (Kept::start(settings), id)
+    Kept::start(settings)
 }
 
 fn send(kept: &Kept, id: &str, message: &str) -> Answer {
@@ -96,4 +100,27 @@ fn a_prompt_that_the_agent_could_not_be_given_is_told_as_a_turn_that_failed() {
         (&json!(message), true)
     );
     assert_eq!(kept.get(&format!("/sessions/{id}")).good()["state"], "failed");
+}
+
+#[test]
+fn an_agent_whose_changes_could_not_be_taken_back_is_not_started() {
+    let home = Home::new();
+    let begun = home.path().join("begun");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = --version ] && echo '2.1.325 (Claude Code)' && exit\ntouch {begun:?}\n"
+    );
+    let id = session();
+    // A folder where the log of checkpoints should be: no read of it can succeed.
+    let log = home.path().join("store/sessions").join(&id).join("checkpoints.jsonl");
+    fs::create_dir_all(&log).unwrap();
+    let kept = kept_on(&home, &id, &script, |_| {});
+    let answer = send(&kept, &id, "4b6b4b6e-6a0e-4c3f-9a7e-5f7b1d0f4b11");
+    let problem = answer.json();
+    assert_eq!((answer.status, &problem["code"]), (502, &json!("checkpoints-failed")), "{problem}");
+    assert!(problem["hint"].as_str().unwrap().contains("nothing was sent"), "{problem}");
+    assert!(!begun.exists());
+    // Where that is mended the session can be driven.
+    fs::remove_dir(&log).unwrap();
+    send(&kept, &id, "4b6b4b6e-6a0e-4c3f-9a7e-5f7b1d0f4b12");
+    kept.until("it was started", || begun.exists().then_some(()));
 }

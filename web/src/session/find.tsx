@@ -36,13 +36,13 @@ function Bar({ transcript }: { transcript: Transcript }) {
     if (text.trim().length < 2) return;
     const abort = new AbortController();
     const timer = setTimeout(() => {
-      const id = transcript.name.replace(/^(stored|native):/, "");
+      const id = transcript.name.replace(/^native:/, "");
       get<SearchPage>(
         `/search?limit=500&session=${encodeURIComponent(id)}&q=${encodeURIComponent(text.trim())}`,
         abort.signal,
       ).then(
         (page) => {
-          const found = page.items.filter((hit) => hit.message);
+          const found = page.items.filter((hit) => hit.message && !hit.agent_id);
           put(found);
           const last = found.length - 1;
           move(Math.max(0, last));

@@ -118,7 +118,7 @@ function Box() {
           words: hit.snippet,
           more: hit.name ?? hit.session_id.slice(0, 8),
           hit,
-          act: () => open(hit.session_id, hit.message ?? undefined),
+          act: () => open(nameOf(hit), hit.agent_id ? undefined : (hit.message ?? undefined)),
         }),
       ),
     ];

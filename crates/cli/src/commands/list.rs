@@ -9,7 +9,7 @@ use crate::age::age;
 use crate::args;
 use crate::context::Context;
 use crate::failure::{Done, Failure};
-use crate::native::{Item, TrashedSession, table as grouped};
+use crate::native::{Driven, Item, TrashedSession, table as grouped};
 use crate::text::{columns_of, one_line};
 use crate::ui::{Answer, Tone, Ui};
 
@@ -82,8 +82,13 @@ impl List {
         // What the keeper adds to a session of Claude Code's own is no session to anybody.
         let everything = self.filter.children == Show::Also;
         listing.sessions.retain(|metadata| everything || !is_companion(metadata));
-        if self.homes == Homes::Native || !native.is_empty() || !trashed.is_empty() {
-            self.both(native, trashed, &listing, context, ui)?;
+        let mut driven = if self.homes == Homes::Stored { Driven::default() } else { Driven::find() };
+        let pending = self.fitting(driven.take_pending());
+        if self.homes == Homes::Native || !native.is_empty() || !trashed.is_empty() || !pending.is_empty() {
+            let pending = pending.into_iter().map(|card| Item::Pending(Box::new(card)));
+            let native = native.into_iter().map(|session| Item::Native(Box::new(session)));
+            let trashed = trashed.into_iter().map(|session| Item::Trashed(Box::new(session)));
+            self.both(pending.chain(native).chain(trashed), &listing, &driven, context, ui)?;
             return tell_unreadable(&listing, context, ui);
         }
         match self.answer {
@@ -153,30 +158,40 @@ impl List {
         Ok(sessions)
     }
 
+    /// Returns those of the sessions that have not begun that fit.
+    fn fitting(&self, mut pending: Vec<SessionCard>) -> Vec<SessionCard> {
+        let Filter { scope, tag, text, archived, trashed, .. } = &self.filter;
+        let narrows = scope.is_some() || tag.is_some() || text.is_some();
+        pending.retain(|_| !narrows && *archived != Show::Only && *trashed != Show::Only);
+        pending
+    }
+
     /// Shows sessions of both homes.
     fn both(
         &self,
-        native: Vec<Session>,
-        trashed: Vec<TrashedSession>,
+        native: impl Iterator<Item = Item>,
         listing: &Listing,
+        driven: &Driven,
         context: &Context,
         ui: &mut Ui,
     ) -> Result<(), Failure> {
-        let native = native.into_iter().map(|session| Item::Native(Box::new(session)));
         let stored_ones = listing.sessions.iter().map(|metadata| Item::Stored(Box::new(metadata.clone())));
-        let trashed = trashed.into_iter().map(|session| Item::Trashed(Box::new(session)));
-        let mut items: Vec<Item> = native.chain(trashed).chain(stored_ones).collect();
+        let mut items: Vec<Item> = native.chain(stored_ones).collect();
         items.sort_by_key(|item| std::cmp::Reverse(item.updated_at()));
         let all = items.len();
         let usual = if ui.is_watched() && self.answer == Answer::Text { ENOUGH } else { usize::MAX };
         items.truncate(if self.filter.limit > 0 { self.filter.limit } else { usual });
         match self.answer {
-            Answer::Text => grouped(&items, context, ui)?,
+            Answer::Text => grouped(&items, driven, context, ui)?,
             Answer::Json => {
                 for item in &items {
                     match item {
                         Item::Stored(metadata) => stored(metadata, ui)?,
-                        Item::Native(session) => as_card(&SessionCard::from(&**session), &**session, ui)?,
+                        Item::Native(session) => match driven.get(&session.session_id) {
+                            Some(card) => as_card(card, &**session, ui)?,
+                            None => as_card(&SessionCard::from(&**session), &**session, ui)?,
+                        },
+                        Item::Pending(card) => as_card(card, &**card, ui)?,
                         Item::Trashed(session) => thrown_away(session, ui)?,
                     }
                 }

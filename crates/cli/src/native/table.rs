@@ -1,10 +1,11 @@
 //! Sessions of both homes, beneath the projects they belong to.
 
 use jiff::Timestamp;
+use rethread_keeper::{SessionCard, SessionState};
 use rethread_store::Metadata;
 use rethread_transcripts::{Directory, Health, Session};
 
-use super::TrashedSession;
+use super::{Driven, TrashedSession};
 use crate::age::age;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -15,6 +16,8 @@ use crate::ui::{Tone, Ui};
 #[derive(Debug)]
 pub(crate) enum Item {
     Native(Box<Session>),
+    /// One that a keeper is to begin, and that has no file yet.
+    Pending(Box<SessionCard>),
     Trashed(Box<TrashedSession>),
     Stored(Box<Metadata>),
 }
@@ -23,6 +26,7 @@ impl Item {
     pub(crate) fn updated_at(&self) -> Timestamp {
         match self {
             Item::Native(session) => session.updated_at,
+            Item::Pending(card) => card.updated_at,
             Item::Trashed(session) => session.trashed.trashed_at,
             Item::Stored(metadata) => metadata.updated_at,
         }
@@ -33,6 +37,7 @@ impl Item {
             Item::Native(session) => {
                 session.project.as_deref().map(|path| path.to_string_lossy().into_owned())
             }
+            Item::Pending(card) => card.project.clone(),
             Item::Trashed(_) => Some("(in the trash)".into()),
             Item::Stored(metadata) => metadata.project.clone().or_else(|| metadata.cwd.clone()),
         };
@@ -42,6 +47,7 @@ impl Item {
     fn id(&self) -> &str {
         match self {
             Item::Native(session) => &session.session_id,
+            Item::Pending(card) => &card.session_id,
             Item::Trashed(session) => &session.trashed.session_id,
             Item::Stored(metadata) => metadata.session_id.as_str(),
         }
@@ -50,14 +56,17 @@ impl Item {
     fn messages(&self) -> String {
         match self {
             Item::Native(session) => session.message_count.map_or("-".into(), |count| count.to_string()),
-            Item::Trashed(_) => "-".into(),
+            Item::Pending(_) | Item::Trashed(_) => "-".into(),
             Item::Stored(metadata) => metadata.message_count.to_string(),
         }
     }
 
-    fn title(&self) -> String {
+    fn title(&self, driven: &Driven) -> String {
         let (title, marks) = match self {
-            Item::Native(session) => (session.name.as_deref(), native_marks(session)),
+            Item::Native(session) => {
+                (session.name.as_deref(), native_marks(session, driven.get(&session.session_id)))
+            }
+            Item::Pending(card) => (card.name.as_deref(), vec!["not begun"]),
             Item::Trashed(session) => (session.first_prompt.as_deref(), vec!["trash"]),
             Item::Stored(metadata) => {
                 let title = metadata.name.as_deref().or(metadata.first_prompt.as_deref());
@@ -69,7 +78,7 @@ impl Item {
     }
 }
 
-fn native_marks(session: &Session) -> Vec<&'static str> {
+fn native_marks(session: &Session, driven: Option<&SessionCard>) -> Vec<&'static str> {
     let health = match session.health {
         Health::Torn if session.live.is_none() => Some("torn"),
         Health::Garbage => Some("damaged"),
@@ -82,7 +91,12 @@ fn native_marks(session: &Session) -> Vec<&'static str> {
         Directory::Moved => Some("moved"),
         _ => None,
     };
-    let live = session.live.is_some().then_some("live");
+    let live = match driven.map(|card| card.state) {
+        Some(SessionState::Running) => Some("running"),
+        Some(SessionState::Waiting) => Some("needs you"),
+        Some(SessionState::Failed) => Some("failed"),
+        _ => session.live.is_some().then_some("live"),
+    };
     let fork = session.forked_from.is_some().then_some("fork");
     [live, health, session.archived.then_some("archived"), fork, directory].into_iter().flatten().collect()
 }
@@ -99,7 +113,7 @@ fn stored_marks(metadata: &Metadata) -> Vec<&'static str> {
 }
 
 /// Shows sessions beneath their projects, both the newest first.
-pub(crate) fn table(items: &[Item], context: &Context, ui: &mut Ui) -> Result<(), Failure> {
+pub(crate) fn table(items: &[Item], driven: &Driven, context: &Context, ui: &mut Ui) -> Result<(), Failure> {
     let now = Timestamp::now();
     let mut projects: Vec<(String, Vec<&Item>)> = Vec::new();
     let mut known = std::collections::HashMap::new();
@@ -119,7 +133,12 @@ pub(crate) fn table(items: &[Item], context: &Context, ui: &mut Ui) -> Result<()
         let rows: Vec<[String; 4]> = items
             .iter()
             .map(|item| {
-                [context.short_of(item.id()), age(item.updated_at(), now), item.messages(), item.title()]
+                [
+                    context.short_of(item.id()),
+                    age(item.updated_at(), now),
+                    item.messages(),
+                    item.title(driven),
+                ]
             })
             .collect();
         let widest = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);

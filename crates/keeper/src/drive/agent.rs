@@ -106,6 +106,9 @@ impl Watcher {
         let (tool, input, call) =
             (request.tool_name.clone(), request.input.clone(), request.tool_use_id.clone());
         let agent = request.agent_id.clone();
+        // It does not run while a person thinks. Claude Code says no more of a call that is not allowed, and one that is
+        // allowed is captured anew.
+        driver.forget_call(&call);
         let shown = Shown {
             id: uuid::Uuid::new_v4().to_string(),
             session_id: begin.session.clone(),
@@ -127,13 +130,8 @@ impl Watcher {
         };
         let id = attention.shown.id.clone();
         // Whatever ends this function before a decision came ends the request.
-        let withdrawal = Withdrawal {
-            keeper: Arc::clone(&keeper),
-            driver: Arc::clone(&driver),
-            id: id.clone(),
-            session: begin.session.clone(),
-            call: call.clone(),
-        };
+        let withdrawal =
+            Withdrawal { keeper: Arc::clone(&keeper), id: id.clone(), session: begin.session.clone() };
         keeper.hub.publish(&begin.session, "attention.requested", &attention);
         driver.refresh_state(&keeper);
         let verdict = decision.await;
@@ -207,16 +205,12 @@ fn for_the_session(tool: &str, suggested: Vec<PermissionUpdate>) -> Vec<Permissi
 /// Withdraws a request when it is dropped, unless it was decided.
 struct Withdrawal {
     keeper: Arc<Keeper>,
-    driver: Arc<Driver>,
     id: String,
     session: String,
-    call: String,
 }
 
 impl Drop for Withdrawal {
     fn drop(&mut self) {
-        // Claude Code says no more of a call that is not allowed, and one that is allowed is captured anew.
-        self.driver.forget_call(&self.call);
         if let Some(over) = self.keeper.attention.withdraw(&self.id) {
             self.keeper.hub.publish(&self.session, "attention.withdrawn", over.outcome());
         }

@@ -227,8 +227,7 @@ impl Driver {
     /// Returns what records what calls left behind that are over with their turn, if there are any.
     pub(super) fn capture_of_what_is_over(&self) -> Option<impl Future<Output = ()> + Send + 'static> {
         let captures = self.captures().0?;
-        let over = captures.take_over();
-        (!over.is_empty()).then_some(async move { captures.after_these(over).await })
+        captures.end_with_turn().then_some(async move { captures.after_those_over().await })
     }
 
     /// Records what a tool left behind so far, which goes on in the background.

@@ -49,6 +49,14 @@ pub(crate) enum Doubt {
     IfLate,
 }
 
+fn without_checkpoints(error: &rethread_checkpoint::Error) -> Problem {
+    let problem = Problem::new(StatusCode::BAD_GATEWAY, "checkpoints-failed");
+    let problem = problem.detail(format!("what the agent changes could not be taken back: {error}"));
+    problem
+        .hint("nothing was sent; `rethread verify ID` says what is wrong with what is kept of the session")
+        .retryable()
+}
+
 impl Driver {
     /// Returns the agent, and starts it if it does not run.
     pub(super) async fn client(self: &Arc<Self>, keeper: &Arc<Keeper>) -> Result<Arc<ClaudeClient>, Problem> {
@@ -72,8 +80,14 @@ impl Driver {
             transcript.as_ref().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |file| file.len());
         if let Some(companion) = &process.companion {
             let opened = Captures::open(keeper, companion, &self.begin().cwd).await;
-            let opened = opened.inspect_err(|error| tracing::warn!(%error, "there will be no checkpoints"));
-            self.state().captures = opened.ok().map(Arc::new);
+            // An agent whose changes nobody could take back, and nobody would know of, does not begin.
+            match opened {
+                Ok(captures) => self.state().captures = Some(Arc::new(captures)),
+                Err(error) => {
+                    self.let_go(keeper, &mut process).await;
+                    return Err(without_checkpoints(&error));
+                }
+            }
         }
         let beginning = if transcript.is_some() { Beginning::Resumed } else { Beginning::New };
         let mut started = agent::start(keeper, self, &agent, beginning).await;
