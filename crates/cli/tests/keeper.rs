@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -171,6 +171,14 @@ impl Drop for Desk {
     }
 }
 
+/// Returns the program in a home where there is nothing yet.
+fn bare(home: &Path, rethread: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rethread"));
+    command.args(words).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.env("HOME", home).env("RETHREAD_HOME", rethread).stdin(Stdio::null());
+    command
+}
+
 #[track_caller]
 fn until<T>(what: &str, mut is: impl FnMut() -> Option<T>) -> T {
     // Long, for machines that have a lot to do: only a test that fails waits to its end.
@@ -315,7 +323,8 @@ fn a_terminal_allows_for_the_session_and_denies_with_words_for_the_model() {
     let request = until("somebody is asked", pending);
     // A list says of it what the keeper says.
     let (_, listed, _) = desk.run(&["list", "--json"]);
-    let listed: Value = serde_json::from_str(listed.lines().find(|line| line.contains(&id)).unwrap()).unwrap();
+    let listed: Value =
+        serde_json::from_str(listed.lines().find(|line| line.contains(&id)).unwrap()).unwrap();
     for (name, value) in desk.card(&id).as_object().unwrap() {
         assert_eq!(&listed[name], value, "{name}");
     }
@@ -454,10 +463,7 @@ fn a_rewind_offers_to_take_the_conversation_back_as_far_and_does_so_when_asked()
 fn a_keeper_in_the_background_outlives_its_terminal_and_is_there_until_it_is_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let run = |words: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rethread"));
-        command.args(words).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        command.env("HOME", folder.path()).env("RETHREAD_HOME", folder.path().join("r")).stdin(Stdio::null());
-        let output = command.output().unwrap();
+        let output = bare(folder.path(), &folder.path().join("r"), words).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (output.status.code(), text(output.stdout), text(output.stderr))
     };
@@ -467,6 +473,23 @@ fn a_keeper_in_the_background_outlives_its_terminal_and_is_there_until_it_is_sto
     assert!(err.contains("`rethread stop` ends it"), "{err}");
     let (code, out, _) = run(&["status"]);
     assert!(code == Some(0) && out.contains("The keeper runs at"), "{out}");
+    // Secrets, where they belong and where they do not.
+    let address = fs::read_to_string(folder.path().join("r/keeper/address")).unwrap();
+    let token = fs::read_to_string(folder.path().join("r/keeper/token")).unwrap().trim().to_owned();
+    let code = run(&["open"]).1;
+    let code = code.trim().rsplit_once("#boot=").unwrap().1.to_owned();
+    let secrets = [token.clone(), code.clone()];
+    for request in [
+        format!("GET /api/v1/info?token={token} HTTP/1.1\r\n"),
+        format!("GET /{token} HTTP/1.1\r\n"),
+        format!("GET /api/v1/sessions HTTP/1.1\r\nAuthorization: Bearer {token}\r\nReferer: /?{token}\r\n"),
+        format!("GET /?boot={code} HTTP/1.1\r\nUser-Agent: {token}\r\nCookie: rethread={code}\r\n"),
+    ] {
+        let host = address.trim().trim_start_matches("http://");
+        let mut stream = std::net::TcpStream::connect(host.replace("localhost", "127.0.0.1")).unwrap();
+        write!(stream, "{request}Host: {host}\r\nConnection: close\r\n\r\n").unwrap();
+        stream.read_to_end(&mut Vec::new()).unwrap();
+    }
     // A second one says that the first one is there.
     let (code, _, err) = run(&begin);
     assert!(code == Some(1) && err.contains("a keeper runs already"), "{err}");
@@ -483,6 +506,102 @@ fn a_keeper_in_the_background_outlives_its_terminal_and_is_there_until_it_is_sto
     );
     assert_eq!(mode & 0o777, 0o600);
     assert!(!fs::read_to_string(keeper.join("log.jsonl")).unwrap().contains("/api/v1/info"));
+    // No secret is in anything that is written but its own file, whatever somebody put where.
+    for entry in fs::read_dir(&keeper).unwrap().map(Result::unwrap) {
+        let is_kept = entry.file_type().unwrap().is_file() && entry.file_name() != "token";
+        let text = if is_kept { fs::read(entry.path()).unwrap() } else { Vec::new() };
+        let text = String::from_utf8_lossy(&text);
+        for secret in &secrets {
+            assert!(!text.contains(secret.as_str()), "{:?} holds a secret", entry.file_name());
+        }
+    }
+}
+
+/// Point 10: a hook before every tool is the dead man's switch. What needs no approval does not run either while nobody
+/// is there who could take it back.
+#[test]
+fn no_tool_runs_while_the_keeper_cannot_answer_nor_after_it_was_killed() {
+    let Some(mut desk) = Desk::new() else { return };
+    let gate = desk.home.path().join("gate");
+    let file = desk.project().join("written.txt");
+    let call = Reply::default().tool("Write", json!({ "file_path": file, "content": "nobody saw this" }));
+    let prompt = Prompt::new("Write it.").reply(call.once(&gate)).says("Done.");
+    let body =
+        json!({ "cwd": desk.project(), "prompt": prompt.to_string(), "permission_mode": "acceptEdits" });
+    let card: Value = desk.ask(async |client| client.post("/sessions", &body).await);
+    let id = card["session_id"].as_str().unwrap();
+    until("the model is asked", || {
+        desk.home.api().requests().iter().any(|it| it.body.to_string().contains("Write it.")).then_some(())
+    });
+    let keeper = rustix::process::Pid::from_child(desk.keeper.as_ref().unwrap());
+    rustix::process::kill_process(keeper, rustix::process::Signal::STOP).unwrap();
+    fs::write(&gate, "").unwrap();
+    let said = || {
+        let transcript = desk.home.transcript(id);
+        fs::read_to_string(transcript).is_ok_and(|text| text.contains("nobody saw this")).then_some(())
+    };
+    until("the agent wants to write", said);
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(!file.try_exists().unwrap());
+    rustix::process::kill_process(keeper, rustix::process::Signal::KILL).unwrap();
+    drop(desk.keeper.take().unwrap().wait());
+    until("its agent and guard have ended", || (desk.processes() == 0).then_some(()));
+    assert!(!file.try_exists().unwrap());
+}
+
+/// Claudekeeper's fault 3: every call read every byte of every transcript.
+#[test]
+fn a_call_reads_what_it_needs_and_not_every_transcript() {
+    let folder = tempfile::tempdir().unwrap();
+    let claude = folder.path().join("claude");
+    let project = claude.join("projects/-tmp");
+    fs::create_dir_all(&project).unwrap();
+    let ids: Vec<String> =
+        (0..60).map(|number| format!("8f529643-98e0-4045-abbb-6f2887e6ce{number:02}")).collect();
+    let hour_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
+    for id in &ids {
+        let (mut text, mut parent) = (String::new(), Value::Null);
+        for number in 0..100 {
+            let uuid = format!("{}-{number:04}", &id[..31]);
+            let (role, said) =
+                if number % 2 == 0 { ("user", "a prompt ") } else { ("assistant", "an answer ") };
+            let entry = json!({
+                "type": role, "uuid": uuid, "parentUuid": parent, "sessionId": id, "cwd": "/tmp", "version": "2.1.325",
+                "timestamp": "2026-01-01T00:00:00Z", "message": { "role": role, "content": said.repeat(500) },
+            });
+            text += &format!("{entry}\n");
+            parent = json!(uuid);
+        }
+        let path = project.join(format!("{id}.jsonl"));
+        fs::write(&path, text).unwrap();
+        fs::File::options().append(true).open(path).unwrap().set_modified(hour_ago).unwrap();
+    }
+    let words = ["serve", "--listen", "127.0.0.1:0", "--claude-dir", claude.to_str().unwrap()];
+    let mut serve = bare(folder.path(), &folder.path().join("r"), &words);
+    let mut keeper = Ended(serve.stdout(Stdio::piped()).spawn().unwrap());
+    BufReader::new(keeper.0.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let client = Client::new(&folder.path().join("r/keeper"));
+    let get = |path: String| runtime.block_on(client.get::<Value>(&path)).unwrap();
+    until("everything was counted", || {
+        let page = get("/sessions?limit=500".into());
+        let items = page["items"].as_array().unwrap();
+        (items.len() == ids.len() && items.iter().all(|it| it["message_count"] == 100)).then_some(())
+    });
+    let read = || -> u64 {
+        let io = fs::read_to_string(format!("/proc/{}/io", keeper.0.id())).unwrap();
+        io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
+    };
+    let before = read();
+    for (number, id) in ids.iter().enumerate().step_by(10) {
+        get("/sessions".into());
+        get(format!("/sessions/{id}"));
+        get(format!("/sessions/{id}/messages?limit=10"));
+        runtime.block_on(client.delete::<Value>(&format!("/sessions/{}", ids[number + 1]))).unwrap();
+    }
+    let (read, all) =
+        (read() - before, fs::metadata(project.join(format!("{}.jsonl", ids[0]))).unwrap().len() * 60);
+    assert!(read * 3 < all, "{read} of {all} bytes");
 }
 
 /// A process that ends with its test, however that ends.
@@ -498,12 +617,7 @@ impl Drop for Ended {
 #[test]
 fn a_demo_edits_files_asks_and_can_be_taken_back() {
     let folder = tempfile::tempdir().unwrap();
-    let command = |home: &std::path::Path, words: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rethread"));
-        command.args(words).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        command.env("HOME", folder.path()).env("RETHREAD_HOME", home).stdin(Stdio::null());
-        command
-    };
+    let command = |home: &Path, words: &[&str]| bare(folder.path(), home, words);
     let mut serve = command(folder.path(), &["serve", "--demo", "--listen", "127.0.0.1:0"]);
     let mut child = Ended(serve.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
     let child = &mut child.0;

@@ -169,6 +169,18 @@ mod tests {
     }
 
     #[test]
+    fn a_code_is_good_for_a_minute() {
+        let home = tempfile::tempdir().unwrap();
+        let credentials = Credentials::open(home.path()).unwrap();
+        for (seconds, is_good) in [(59, true), (60, false)] {
+            let code = credentials.code();
+            let made = Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap();
+            credentials.state().codes.insert(hash(&code), made);
+            assert_eq!(credentials.exchange(&code).is_some(), is_good, "after {seconds} s");
+        }
+    }
+
+    #[test]
     fn a_login_outlives_the_keeper_and_ends_with_a_logout() {
         let home = tempfile::tempdir().unwrap();
         let first = Credentials::open(home.path()).unwrap();

@@ -27,6 +27,8 @@ pub(crate) const CUSTOM: &str = "x-rethread";
 pub(crate) const BODY: u64 = 8 << 20;
 /// The same where sessions are appended to: a line of a transcript may hold an image, or what a tool said.
 pub(crate) const APPEND: u64 = 64 << 20;
+/// How many digits a secret has: no id of anything has so many.
+const SECRET: usize = 64;
 /// The longest path with its query that makes sense.
 const PATH: usize = 4096;
 
@@ -77,7 +79,7 @@ pub(crate) async fn gate(State(door): State<Arc<Door>>, mut request: Request, ne
     let mut response = match pass(&door, &request, &peer) {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
-            let (method, path) = (request.method().as_str(), request.uri().path());
+            let (method, path) = (request.method().as_str(), without_secrets(request.uri().path()));
             let span = tracing::info_span!(target: TRACES, "request", method, path, status = field::Empty);
             let response = next.run(request).instrument(span.clone()).await;
             span.record("status", response.status().as_u16());
@@ -85,8 +87,8 @@ pub(crate) async fn gate(State(door): State<Arc<Door>>, mut request: Request, ne
         }
         Err(problem) => {
             door.metrics.refused.add(1);
-            let (path, peer) =
-                (request.uri().path().chars().take(200).collect::<String>(), format!("{peer:?}"));
+            let path: String = without_secrets(request.uri().path()).chars().take(200).collect();
+            let peer = format!("{peer:?}");
             if door.refusals.another().is_none() {
                 door.audit.write("refused", &peer, json!({ "code": problem.code, "path": path }));
             }
@@ -156,6 +158,16 @@ fn pass(door: &Door, request: &Request<Body>, peer: &Peer) -> Result<Caller, Pro
 }
 
 /// Returns whether anybody may ask for this.
+/// Returns a path as it may be written down: whoever puts a secret into an address is refused, and yet it came.
+fn without_secrets(path: &str) -> String {
+    let is_secret = |part: &&str| part.len() >= SECRET;
+    let mut told = path.to_owned();
+    for secret in path.split(|letter: char| !letter.is_ascii_hexdigit()).filter(is_secret) {
+        told = told.replace(secret, "…");
+    }
+    told
+}
+
 fn is_open(method: &Method, path: &str) -> bool {
     match *method {
         Method::GET | Method::HEAD => {

@@ -55,7 +55,16 @@ fn a_tool_runs_with_what_it_was_allowed_with_and_the_record_says_so() {
     // No tool is called with anything but an object; nothing was decided by asking so.
     assert_eq!(answer(&kept, &request, json!({ "updated_input": "rm" })).status, 400);
     assert_eq!(pending(&kept).len(), 1);
+    let mut socket = Socket::open(&kept);
+    socket.subscribe("all", None);
+    socket.until("caught_up");
     let decided = answer(&kept, &request, json!({ "updated_input": input("the person's") })).good();
+    // Everybody hears who decided.
+    let told = socket.until("attention.decided").1["data"].clone();
+    assert_eq!(
+        (&told["id"], &told["state"], &told["decided_by"]),
+        (&request["shown"]["id"], &json!("allowed"), &json!("token"))
+    );
     assert_eq!(decided["updated_input"], input("the person's"));
     until_state(&kept, &id, "idle");
     assert_eq!(fs::read_to_string(&file).unwrap(), "the person's");

@@ -39,6 +39,18 @@ touch "$0.lingered"
 while :; do sleep 1; done
 "#;
 
+/// Says how far a tool is, and then answers.
+const TELLS_PROGRESS: &str = r#"#!/bin/sh
+[ "$1" = --version ] && echo "2.1.325 (Claude Code)" && exit
+read -r line
+id=$(printf %s "$line" | sed 's/.*"request_id":"\([^"]*\)".*/\1/')
+printf '{"type":"control_response","response":{"subtype":"success","request_id":"%s","response":{"commands":[]}}}\n' "$id"
+read -r line
+printf '{"type":"tool_progress","tool_use_id":"toolu_1","tool_name":"Bash","elapsed_time_seconds":7,"session_id":"s"}\n'
+printf '{"type":"result","subtype":"success","is_error":false,"result":"hello","session_id":"s"}\n'
+cat >/dev/null
+"#;
+
 /// A keeper whose agent is a script, and a session of its.
 fn kept_with(home: &Home, script: &str, change: impl FnOnce(&mut Settings)) -> (Kept, String) {
     let id = session();
@@ -123,4 +135,22 @@ fn an_agent_whose_changes_could_not_be_taken_back_is_not_started() {
     fs::remove_dir(&log).unwrap();
     send(&kept, &id, "4b6b4b6e-6a0e-4c3f-9a7e-5f7b1d0f4b12");
     kept.until("it was started", || begun.exists().then_some(()));
+}
+
+#[test]
+fn how_far_a_tool_is_reaches_whoever_listens_and_is_not_told_again() {
+    let home = Home::new();
+    let (kept, id) = kept_with(&home, TELLS_PROGRESS, |_| {});
+    let mut socket = Socket::open(&kept);
+    socket.subscribe(&format!("session:{id}"), None);
+    let head = socket.until("caught_up").1;
+    assert_eq!(send(&kept, &id, "8f529643-98e0-4045-abbb-6f2887e6ce71").status, 202);
+    let (before, progress) = socket.until("tool.progress");
+    assert_eq!((&progress["data"]["elapsed_time_seconds"], &progress["seq"]), (&json!(7), &json!(null)));
+    assert!(before.iter().any(|it| it["type"] == "turn.started"), "{before:?}");
+    socket.until("turn.completed");
+    let mut late = Socket::open(&kept);
+    late.subscribe(&format!("session:{id}"), Some(&head));
+    let replayed = late.until("turn.completed").0;
+    assert!(replayed.iter().all(|it| it["type"] != "tool.progress"), "{replayed:?}");
 }

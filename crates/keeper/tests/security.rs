@@ -218,6 +218,30 @@ fn a_keeper_listens_on_the_loopback_only_and_its_files_are_its_owners() {
     );
 }
 
+/// Point 1: even if the file system let another user in.
+#[test]
+fn another_user_is_refused_at_the_socket() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("only root can be somebody else: not tested");
+    }
+    let home = Home::new();
+    let kept = home.keeper();
+    for (place, mode) in [(home.path(), 0o755), (&kept.home, 0o755), (&kept.home.join("socket"), 0o666)] {
+        fs::set_permissions(place, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    assert_eq!(kept.local("GET", "/api/v1/info", "").status, 200);
+    let answer = std::thread::scope(|scope| {
+        let as_nobody = scope.spawn(|| {
+            // Of this thread alone.
+            rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(65534)).unwrap();
+            kept.local("GET", "/api/v1/info", "")
+        });
+        as_nobody.join().unwrap()
+    });
+    assert_eq!(answer.status, 403, "{answer:?}");
+    assert!(!String::from_utf8_lossy(&answer.body).contains("epoch"), "{answer:?}");
+}
+
 /// Point 2: a page of an attacker's whose name suddenly leads to us.
 #[test]
 fn dns_rebinding_meets_a_name_that_is_not_ours() {

@@ -270,6 +270,29 @@ fn a_client_that_never_reads_is_let_go_in_the_end() {
     });
 }
 
+/// Point 6: a machine that went to sleep, or a cable that was pulled, says nothing, not even that it left.
+#[test]
+fn a_client_that_answers_no_ping_is_let_go_and_one_that_does_stays() {
+    let home = Home::new();
+    let mut settings = home.settings();
+    settings.heartbeat = Duration::from_millis(50);
+    let kept = Kept::start(settings);
+    let silent = Socket::open(&kept);
+    let mut answering = Socket::open(&kept);
+    let clients = |count: u64| {
+        let metrics = String::from_utf8(kept.get("/metrics").body).unwrap();
+        metrics.contains(&format!("stream_clients {count}\n"))
+    };
+    // Whoever reads answers pings by it.
+    kept.until("one is left", || {
+        (0..4).for_each(|_| drop(answering.until("heartbeat")));
+        clients(1).then_some(())
+    });
+    (0..20).for_each(|_| drop(answering.until("heartbeat")));
+    assert!(clients(1));
+    drop(silent);
+}
+
 #[test]
 fn a_client_that_is_far_too_slow_is_told_to_read_anew() {
     let home = Home::new();
