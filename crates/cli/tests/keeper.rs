@@ -634,6 +634,8 @@ fn a_demo_edits_files_asks_and_can_be_taken_back() {
     let client = Client::new(&home.join("keeper"));
     let get = |path: &str| runtime.block_on(client.get::<Value>(path)).unwrap();
     assert_eq!(get("/info")["demo"], true);
+    let status = command(&home, &["status"]).output().unwrap();
+    assert!(String::from_utf8(status.stdout).unwrap().contains("It is a demonstration"));
     for tool in ["Write", "Bash"] {
         let request =
             until("the agent asks", || get("/attention?state=pending")["items"][0].as_object().cloned());

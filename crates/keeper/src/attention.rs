@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 use crate::credentials::hex;
 use crate::defect::Defect;
 use crate::error::{Error, Result};
+use crate::hidden::is_hidden;
 use crate::private_file;
 
 /// How many requests that are over are remembered.
@@ -352,10 +353,6 @@ fn line(attention: &Attention) -> Vec<u8> {
 
 /// Returns whether a text holds what nobody sees, or what turns text around.
 fn has_hidden(input: &Value) -> bool {
-    let is_hidden = |letter: char| {
-        matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{ad}' | '\u{1b}')
-            || letter.is_control() && !matches!(letter, '\n' | '\t' | '\r')
-    };
     match input {
         Value::String(text) => text.chars().any(is_hidden),
         Value::Array(values) => values.iter().any(has_hidden),
@@ -509,9 +506,13 @@ mod tests {
 
     #[test]
     fn characters_that_nobody_sees_are_pointed_out() {
-        for (command, hidden) in
-            [("ls -l\n\tx", false), ("ls \u{202e}x", true), ("a\u{200b}b", true), ("\u{1b}[2K", true)]
-        {
+        for (command, hidden) in [
+            ("ls -l\n\tx", false),
+            ("ls \u{202e}x", true),
+            ("a\u{200b}b", true),
+            ("\u{1b}[2K", true),
+            ("\u{e0041}", true),
+        ] {
             assert_eq!(has_hidden(&json!({ "command": [command] })), hidden, "{command:?}");
         }
     }

@@ -1033,6 +1033,11 @@ export interface components {
             sessions: number;
             /** @description Writes that fail at the moment. */
             store: string[];
+            /**
+             * Format: int64
+             * @description Sessions of which only the ends were looked at so far; all are read in the background.
+             */
+            unread: number;
         };
         /** @description What happened. */
         EventPage: {
@@ -1098,6 +1103,9 @@ export interface components {
         HealthStatus: "ok" | "degraded" | "unreadable";
         /** @description A place where it stands. */
         Hit: {
+            /** @description The subagent that said it, or was told it. */
+            agent_id?: string | null;
+            home: components["schemas"]["Home"];
             message?: string | null;
             /** @description The session's name. */
             name?: string | null;

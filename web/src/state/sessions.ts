@@ -17,7 +17,8 @@ export const listFailed = signal<Refused | undefined>(undefined);
 export const info = signal<Info | undefined>(undefined);
 
 /** What a session is called in addresses: its id, with its home where that is not the usual one. */
-export const nameOf = (card: Card): string => (card.home === "stored" ? `stored:${card.session_id}` : card.session_id);
+export const nameOf = (card: Pick<Card, "home" | "session_id">): string =>
+  card.home === "stored" ? `stored:${card.session_id}` : card.session_id;
 
 export function look(card: Card): Look {
   const isQuiet = card.state === "idle" || card.state === "failed";

@@ -95,6 +95,7 @@ fn list(all: &[Request], answer: Answer, ui: &mut Ui) -> Result<Done, Failure> {
         }
         // All of it: what is cut off here could be what matters. What no terminal should get is made visible.
         let input = serde_json::to_string_pretty(&shown.input).unwrap_or_default();
+        let input = seen(&input);
         input.lines().try_for_each(|line| ui.line(Tone::Plain, &format!("  {line}")))?;
     }
     match all.is_empty() {
@@ -102,4 +103,23 @@ fn list(all: &[Request], answer: Answer, ui: &mut Ui) -> Result<Done, Failure> {
         false => ui.hint("`rethread attention ID --allow` or `--deny` answers one"),
     }
     Ok(Done::Fully)
+}
+
+/// Returns text with everything in it that nobody sees written out.
+fn seen(text: &str) -> String {
+    let seen = text.chars().map(|letter| match rethread_keeper::is_hidden(letter) {
+        true => format!("\\u{{{:04x}}}", u32::from(letter)),
+        false => letter.to_string(),
+    });
+    seen.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_sees_is_written_out() {
+        assert_eq!(seen("rm\u{200b} -rf\u{202e} x\n\tü"), "rm\\u{200b} -rf\\u{202e} x\n\tü");
+    }
 }

@@ -38,6 +38,12 @@ impl Status {
                 address.trim()
             ),
         )?;
+        if info["demo"] == true {
+            ui.line(
+                Tone::Strong,
+                "It is a demonstration: its agent is a script, its project a temporary folder.",
+            )?;
+        }
         let agent = &info["agent"];
         let line = match (agent["program"].as_str(), agent["missing"].as_str()) {
             (Some(program), _) => {
