@@ -14,7 +14,7 @@ use crate::skim::{SHORT, Skim};
 use crate::walk::State;
 
 /// Changes with everything that is kept, and with what it means.
-const FORMAT: &[u8] = b"rethread transcripts 6\n";
+const FORMAT: &[u8] = b"rethread transcripts 7\n";
 
 /// Everything that was learnt, by the sessions' files.
 #[derive(Debug, Default)]
