@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Command;
 
+use rethread_keeper::Client;
 use serde_json::{Value, json};
 
 use crate::kit::{Home, cannot};
@@ -265,13 +266,18 @@ fn changes_to_claudes_folder(trace: &str) -> (Vec<&str>, usize) {
     (changes, opened)
 }
 
-/// Runs the program and returns what [`changes_to_claudes_folder`] is to look through.
-fn traced(home: &Home, words: &[&str]) -> String {
-    let trace = home.path().join("trace");
-    // With the paths of descriptors, as most of what is written goes through handles of folders.
+/// What writes down the calls that [`changes_to_claudes_folder`] is to look through: with the paths of descriptors, as
+/// most of what is written goes through handles of folders.
+fn tracer(trace: &str) -> [&str; 8] {
     let calls = "trace=%file,write,writev,pwrite64,pwritev,pwritev2,sendfile,copy_file_range,ftruncate,fallocate,\
         fchmod,fchown,fsetxattr,fremovexattr";
-    let runner = ["strace", "-f", "-y", "-qq", "-e", calls, "-o", trace.to_str().unwrap()];
+    ["strace", "-f", "-y", "-qq", "-e", calls, "-o", trace]
+}
+
+/// Runs the program and returns what it did.
+fn traced(home: &Home, words: &[&str]) -> String {
+    let trace = home.path().join("trace");
+    let runner = tracer(trace.to_str().unwrap());
     if words[0] == "tail" {
         follow_for_a_moment(home, &runner, words);
     } else {
@@ -318,6 +324,53 @@ fn whatever_only_reads_opens_nothing_for_writing() {
     }
 }
 
+/// Asks a keeper, and returns what that did from its start to its end.
+fn traced_keeper<T>(home: &Home, ask: impl AsyncFnOnce(Client) -> T) -> String {
+    let trace = home.path().join("trace");
+    let words = ["serve", "--no-open", "--listen", "127.0.0.1:0"];
+    // A test that fails leaves none behind for long.
+    let runner = [&["timeout", "--signal=INT", "60"][..], &tracer(trace.to_str().unwrap())].concat();
+    let mut keeper = home.through(&runner, &words).spawn().unwrap();
+    let mut ready = String::new();
+    BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    assert!(ready.starts_with("The keeper is ready"), "{ready:?}");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(ask(Client::new(&home.store().join("keeper"))));
+    assert_eq!(home.run(&["stop"]).code, 0);
+    assert!(keeper.wait().unwrap().success());
+    fs::read_to_string(&trace).unwrap()
+}
+
+/// Whoever reads through the keeper leaves Claude Code's folder alone as well, and so does the keeper while it follows.
+#[test]
+fn whoever_only_reads_at_the_keeper_has_nothing_opened_for_writing() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        return cannot("strace is not installed");
+    }
+    let home = home();
+    keep_something_of_files(&home);
+    add_subagent(&home);
+    let trace = traced_keeper(&home, async |keeper| {
+        let get = async |path: String| {
+            keeper.get::<Value>(&path).await.unwrap_or_else(|error| panic!("{path}: {error}"))
+        };
+        assert_eq!(get("/sessions".into()).await["items"].as_array().unwrap().len(), 2);
+        for of in ["", "/messages", "/tree", "/problems", "/subagents", "/checkpoints", "/queue"] {
+            get(format!("/sessions/{ONE}{of}")).await;
+        }
+        get(format!("/sessions/{ONE}/diff?since={FIRST_PROMPT}")).await;
+        let found = get("/search?q=Question".into()).await;
+        assert!(found.to_string().contains(ONE), "{found}");
+        let file = home.path().join(".claude/projects/-work-one").join(format!("{ONE}.jsonl"));
+        let added = turn(2, "/work/one")[0].replace("Question 2", "Just added");
+        fs::OpenOptions::new().append(true).open(file).unwrap().write_all(added.as_bytes()).unwrap();
+        while !get(format!("/sessions/{ONE}/messages")).await.to_string().contains("Just added") {}
+    });
+    let (changes, opened) = changes_to_claudes_folder(&trace);
+    assert_eq!(changes, [""; 0]);
+    assert!(opened > 0, "{trace}");
+}
+
 /// A check that finds nothing proves something only if it would.
 #[test]
 fn whatever_writes_is_seen_to_write() {
@@ -340,6 +393,11 @@ fn whatever_writes_is_seen_to_write() {
             assert!(changes.iter().any(through_a_handle), "{words:?}: no {call} among {changes:#?}");
         }
     }
+    let deleted = traced_keeper(&home, async |keeper| {
+        keeper.delete::<Value>(&format!("/sessions/{TWO}")).await.unwrap();
+    });
+    let (changes, _) = changes_to_claudes_folder(&deleted);
+    assert!(changes.iter().any(|line| line.contains(" renameat2(")), "{changes:#?}");
 }
 
 #[test]

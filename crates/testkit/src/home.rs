@@ -4,7 +4,10 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use std::thread;
+use std::time::Duration;
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::api::ScriptedApi;
@@ -86,14 +89,36 @@ impl Home {
     }
 
     /// Returns the transcript of a session, wherever it is.
+    #[track_caller]
     pub fn transcript(&self, session: &str) -> PathBuf {
-        let projects = self.config().join("projects");
-        let mut folders = fs::read_dir(&projects).into_iter().flatten().flatten();
-        let found = folders.find_map(|folder| {
+        let found = self.find_transcript(session);
+        found.unwrap_or_else(|| panic!("no transcript of {session} beneath {}", self.config().display()))
+    }
+
+    fn find_transcript(&self, session: &str) -> Option<PathBuf> {
+        let mut folders = fs::read_dir(self.config().join("projects")).into_iter().flatten().flatten();
+        folders.find_map(|folder| {
             let file = folder.path().join(format!("{session}.jsonl"));
             file.is_file().then_some(file)
-        });
-        found.unwrap_or_else(|| panic!("no transcript of {session} beneath {}", projects.display()))
+        })
+    }
+
+    /// Waits until a session's transcript has a message of this kind with this text in it: what the CLI does can be seen
+    /// before it is written.
+    #[track_caller]
+    pub fn wait_until_written(&self, session: &str, kind: &str, text: &str) {
+        let is_it = |line: &str| {
+            let entry: Value = serde_json::from_str(line).unwrap_or_default();
+            entry["type"] == kind && entry["message"].to_string().contains(text)
+        };
+        for _ in 0..3000 {
+            let written = self.find_transcript(session).and_then(|path| fs::read_to_string(path).ok());
+            if written.unwrap_or_default().lines().any(is_it) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("{text} was never written by {kind}");
     }
 }
 

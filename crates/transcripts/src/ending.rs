@@ -10,8 +10,8 @@ use crate::text::Text;
 
 /// How many entries from the end are looked at for the model.
 const RECENT: usize = 8;
-/// Since when Claude Code writes everything about a session again whenever it writes the last prompt again: names, tag
-/// and where it was moved to, and what others have added of that meanwhile.
+/// Since when Claude Code writes everything about a session again with the last prompt that does not stand shortly before:
+/// names, tag and where it was moved to, and what others have added of that meanwhile.
 const WRITES_ALL_AGAIN: [u32; 3] = [2, 1, 300];
 
 /// What the end of a transcript tells. A text is empty where the last line of its kind takes it away.
@@ -89,10 +89,10 @@ impl Ending {
         EndingReader::read(bytes).end()
     }
 
-    /// Reads the last lines, the first of which is whole. Returns nothing if older ones could tell more.
-    pub(crate) fn of_few(bytes: &[u8]) -> Option<Self> {
-        let read = EndingReader::read(bytes);
-        read.tells_all().then(|| read.end())
+    /// Returns whether the last lines are what Claude Code writes when it leaves a session: then all about the session is
+    /// among them, or shortly before.
+    pub(crate) fn is_of_a_session_that_was_left(bytes: &[u8]) -> bool {
+        EndingReader::read(bytes).was_left()
     }
 
     /// Takes what an earlier part of the file knows better. What that is called counts less than what lies beside the file.
@@ -117,7 +117,7 @@ struct EndingReader {
     recent: Recent,
     /// How many entries were looked at for what is recent.
     looked_at: usize,
-    /// The last prompt was written again.
+    /// The last prompt was written again, and nothing was said since: by the version that wrote what was said last.
     is_written_again: bool,
 }
 
@@ -159,7 +159,8 @@ impl EndingReader {
             "ai-title" => ending.ai_title = ending.ai_title.take().or(own(line.ai_title)),
             "last-prompt" => {
                 // One that only names a branch comes alone.
-                self.is_written_again |= line.explicit.is_none() && line.last_prompt.is_some();
+                let is_alone = line.explicit.is_some() || line.last_prompt.is_none();
+                self.is_written_again |= !is_alone && self.looked_at == 0;
                 ending.last_prompt = ending.last_prompt.take().or(own(line.last_prompt));
             }
             "summary" => ending.summary = ending.summary.take().or(own(line.summary)),
@@ -176,8 +177,7 @@ impl EndingReader {
         self.looked_at < RECENT && !self.recent.is_complete()
     }
 
-    /// Returns whether older lines could tell nothing that counts.
-    fn tells_all(&self) -> bool {
+    fn was_left(&self) -> bool {
         let has_prompt = self.ending.last_prompt.as_ref().is_some_and(|prompt| !prompt.is_empty());
         let writes_all_again = self.recent.version.as_deref().is_some_and(writes_all_again);
         // If the last line is torn, it may have been one of those that were being written again.

@@ -37,8 +37,6 @@ pub(crate) struct Opening<T = String> {
     pub(crate) custom_title: Option<T>,
     /// What the model called it, last.
     pub(crate) ai_title: Option<T>,
-    /// It is a subagent's.
-    pub(crate) is_sidechain: bool,
 }
 
 /// The members that tell something at the beginning.
@@ -57,7 +55,6 @@ struct FirstLine<'a> {
     git_branch: Option<Text<'a>>,
     #[serde(borrow)]
     version: Option<Text<'a>>,
-    is_sidechain: Option<bool>,
     is_meta: Option<bool>,
     is_compact_summary: Option<bool>,
     #[serde(borrow)]
@@ -104,7 +101,6 @@ impl<T> Opening<T> {
             version: text(&self.version),
             custom_title: text(&self.custom_title),
             ai_title: text(&self.ai_title),
-            is_sidechain: self.is_sidechain,
         }
     }
 }
@@ -168,7 +164,6 @@ impl Opening {
         let own = |text: Option<Text<'_>>| text.map(|Text(text)| text.into_owned());
         let kind = line.kind.as_ref().map_or("", Text::as_str);
         let is_chained = matches!(kind, "user" | "assistant" | "system" | "attachment");
-        self.is_sidechain |= line.is_sidechain == Some(true) && self.root.is_none();
         self.root = self.root.take().or(own(line.uuid).filter(|_| is_chained));
         self.cwd = self.cwd.take().or(own(line.cwd));
         self.began_at = self.began_at.take().or(own(line.timestamp));

@@ -1,8 +1,8 @@
 //! What the beginning and the end of a transcript say about the session.
 //!
 //! Claude Code writes a session's name, tag and last prompt again whenever 64 KiB were added, so that they always are
-//! within the last 64 KiB; where it worked and what it was asked first stand at the beginning. Mostly they were written
-//! again but a moment ago, when the session was left: then a shorter look at the end finds the same.
+//! within the last 64 KiB; where it worked and what it was asked first stand at the beginning. Mostly the last prompt was
+//! written again but a moment ago, when the session was left: then a shorter look at the end finds the same.
 
 use std::fs::File;
 use std::io;
@@ -19,8 +19,11 @@ use crate::scan::BYTE_ORDER_MARK;
 
 /// How much of the end is read: what the official SDKs read too.
 const TAIL: u64 = 64 << 10;
-/// How much of the end is read first: enough if everything was written again within it.
-const SHORT_TAIL: u64 = 8 << 10;
+/// How much of the end is read first, to see whether the last prompt was written again within it.
+const LAST: u64 = 8 << 10;
+/// How much of the end is read if it was. Whatever Claude Code does not find in the 32 KiB before the last prompt it writes
+/// again with that; the line that they begin in is not looked at.
+const SHORT_TAIL: u64 = LAST + (32 << 10) + (1 << 10);
 /// How much of the beginning is read with that.
 const SHORT_HEAD: u64 = 8 << 10;
 /// How much of the beginning is read first, if that was not enough.
@@ -189,8 +192,12 @@ impl Skim {
         buffer: &mut Buffer,
         missing: Missing,
     ) -> io::Result<Option<Self>> {
+        let end = buffer.read(file, size - LAST - 1, 0, LAST + 1, missing)?;
+        if !Ending::is_of_a_session_that_was_left(&end[last_lines(end, LAST)..]) {
+            return Ok(None);
+        }
         let end = buffer.read(file, size - SHORT_TAIL - 1, 0, SHORT_TAIL + 1, missing)?;
-        let Some(ending) = Ending::of_few(&end[last_lines(end, SHORT_TAIL)..]) else { return Ok(None) };
+        let ending = Ending::of(&end[last_lines(end, SHORT_TAIL)..]);
         let opening = match known {
             Some(opening) => opening.clone(),
             None => {
@@ -294,16 +301,28 @@ mod tests {
         let explicit = "{\"type\":\"last-prompt\",\"lastPrompt\":\"hi\",\"explicit\":true}\n";
         let nothing = "{\"type\":\"last-prompt\",\"leafUuid\":\"a\"}\n";
         let torn = [again, "{\"type\":\"custom-ti"].concat();
-        let look = |head: &str, version: &str, model: &str, lines: usize, last: &str| {
-            let (filler, tail) = (said(version, model).repeat(lines), said(version, model).repeat(15));
-            std::fs::write(&path, [head, &filler, named, &tail, last].concat()).unwrap();
+        let write_and_look = |parts: &[&str]| {
+            std::fs::write(&path, parts.concat()).unwrap();
             let (file, mut buffer) = (File::open(&path).unwrap(), Buffer::default());
             let size = file.metadata().unwrap().len();
             Skim::of(&file, size, None, &mut buffer, Missing::Await).unwrap().ending
         };
+        let look = |head: &str, version: &str, model: &str, lines: usize, last: &str| {
+            let (filler, tail) = (said(version, model).repeat(lines), said(version, model).repeat(20));
+            write_and_look(&[head, &filler, named, &tail, last])
+        };
         for lines in [10, 100] {
             let short = look(asked, "2.1.325", "claude", lines, again);
             assert_eq!((short.custom_title, short.model.as_deref()), (None, Some("claude")), "{lines} lines");
+            let (new, old) = (said("2.1.325", "claude"), said("2.1.120", "claude"));
+            // Claude Code does not write it again with the last prompt if it stands so shortly before.
+            for between in 0..=15 {
+                let near = write_and_look(&[asked, &new.repeat(lines), named, &new.repeat(between), again]);
+                assert_eq!(near.custom_title.as_deref(), Some("mine"), "{between} of {lines} lines");
+            }
+            // An older version wrote the last prompt, and a newer one began to go on.
+            let gone_on = write_and_look(&[asked, &old.repeat(lines), named, &old.repeat(20), again, &new]);
+            assert_eq!(gone_on.custom_title.as_deref(), Some("mine"), "{lines} lines");
             let cases = [
                 ("a version that writes less again", asked, "2.1.120", "claude", again),
                 ("no version", asked, "", "claude", again),

@@ -175,6 +175,34 @@ fn what_others_wrote_about_a_session_is_written_again_by_the_cli() {
     assert_eq!(session.cwd.as_deref(), Some(Path::new("/elsewhere")));
 }
 
+/// The CLI writes again with the last prompt what it does not find in the 32 KiB before, and only that. The first lists
+/// looked no further back than to the last prompt.
+#[test]
+fn what_others_wrote_about_a_session_is_listed_however_far_back_the_cli_leaves_it() {
+    let Some((home, claude)) = home() else { return };
+    let path = claude.find(FIRST).unwrap();
+    let about = |kind: &str, member: &str, text: &str| {
+        json!({ "type": kind, member: text, "sessionId": FIRST }).to_string() + "\n"
+    };
+    let named = [
+        about("custom-title", "customTitle", "Mine"),
+        about("ai-title", "aiTitle", "Theirs"),
+        about("tag", "tag", "red"),
+        about("relocated", "relocatedCwd", "/elsewhere"),
+    ]
+    .concat();
+    let before = fs::read_to_string(&path).unwrap();
+    // As long as a session is after a day's work, so that no look would read all of it.
+    let filler = |bytes: usize| about("filler", "text", &"x".repeat(900)).repeat(bytes / 1000);
+    for between in [1_000, 5_000, 15_000, 25_000, 28_000, 31_000, 34_000, 50_000] {
+        fs::write(&path, [&*before, &filler(100_000), &named, &filler(between)].concat()).unwrap();
+        home.claude().resume(FIRST).asked(Prompt::new("Go on").says("Gone on"));
+        let session = listed(&claude, FIRST).unwrap();
+        let told = (session.name.as_deref(), session.tag.as_deref(), session.cwd.as_deref());
+        assert_eq!(told, (Some("Mine"), Some("red"), Some(Path::new("/elsewhere"))), "{between} between");
+    }
+}
+
 #[test]
 fn a_name_is_written_as_the_cli_writes_it() {
     let Some((home, claude)) = home() else { return };

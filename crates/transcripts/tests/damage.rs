@@ -226,6 +226,27 @@ const DAMAGES: &[Damage] = &[
         ..COMPACTED
     },
     Damage {
+        name: "a compaction that says from where to where it kept",
+        change: |lines| {
+            keep_segment(lines, |lines| [user(lines, "First question"), assistant(lines, "Second answer")])
+        },
+        ..COMPACTED
+    },
+    Damage {
+        name: "a compaction that kept a prompt and its answer in the middle",
+        change: |lines| {
+            keep_segment(lines, |lines| [user(lines, "First question"), assistant(lines, "First answer")])
+        },
+        ..COMPACTED
+    },
+    Damage {
+        name: "a compaction that kept what ends before it begins",
+        change: |lines| {
+            keep_segment(lines, |lines| [assistant(lines, "Second answer"), user(lines, "First question")])
+        },
+        ..COMPACTED
+    },
+    Damage {
         name: "a compaction without its summary",
         change: |lines| drop(lines.remove(boundary(lines) + 1)),
         reported: &["dangling"],
@@ -418,6 +439,18 @@ fn change_boundary(lines: &mut [String], change: fn(&mut Value)) {
     let mut line: Value = serde_json::from_str(&lines[at]).unwrap();
     change(&mut line["compactMetadata"]);
     line["compactMetadata"]["preservedSegment"] = Value::Null;
+    lines[at] = line.to_string();
+}
+
+/// Has the compaction say that it kept what is between two lines, as some do, and not which entries those are.
+fn keep_segment(lines: &mut [String], ends: fn(&[String]) -> [usize; 2]) {
+    let [head, tail] = ends(lines).map(|at| member(&lines[at], "uuid"));
+    let at = boundary(lines);
+    let anchor = member(&lines[at + 1], "uuid");
+    let mut line: Value = serde_json::from_str(&lines[at]).unwrap();
+    line["compactMetadata"]["preservedMessages"] = Value::Null;
+    line["compactMetadata"]["preservedSegment"] =
+        json!({ "headUuid": head, "anchorUuid": anchor, "tailUuid": tail });
     lines[at] = line.to_string();
 }
 

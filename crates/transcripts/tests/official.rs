@@ -281,7 +281,7 @@ fn where_we_differ_on_purpose_we_differ_as_written() {
         ),
         (
             "a title that was not written again with the last prompt",
-            [vec![root()], many(90, NEW), vec![title()], many(10, NEW), vec![again]].concat(),
+            [vec![root()], many(90, NEW), vec![title()], many(20, NEW), vec![again]].concat(),
             Some([None, None, Some("main")]),
             Some([Some("Mine"), None, Some("main")]),
         ),

@@ -3,8 +3,9 @@
 //!
 //! Left out, on both sides: what the program puts in between (reminders, attachments, messages of the role `system`),
 //! answers that no model gave, notifications of background tasks, and calls without an answer, which the CLI does not
-//! send. What it sends only to close a turn that was cut off (`No response requested.`, `[Tool call interrupted…`) is
-//! left out of the request, and so are API errors, which old versions send. White space at the end of a text does not count: the CLI adds some.
+//! send. What it sends only to close a turn that was cut off (`Continue from where you left off.`, `No response
+//! requested.`, `[Tool call interrupted…`) is left out of the request, and so are API errors, which old versions send.
+//! White space at the end of a text does not count: the CLI adds some.
 
 use std::collections::HashSet;
 
@@ -78,8 +79,10 @@ pub(crate) fn of_request(messages: &[Value]) -> Vec<Said> {
 fn text_of(role: &str, text: &str) -> Option<Said> {
     let program = ["<system-reminder>", "<task-notification>"];
     let is_program = program.iter().any(|begin| text.starts_with(begin));
-    let is_closing =
-        role == "assistant" && (text == "No response requested." || text.starts_with("API Error:"));
+    let is_closing = match role {
+        "assistant" => text == "No response requested." || text.starts_with("API Error:"),
+        _ => text == "Continue from where you left off.",
+    };
     (!is_program && !is_closing && !text.starts_with(PROBE))
         .then(|| Said::Text(role.to_owned(), text.trim_end().to_owned()))
 }

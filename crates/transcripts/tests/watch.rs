@@ -1,6 +1,6 @@
 //! The watcher against a model: whatever happens to files, each entry comes once, in order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,37 +17,57 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Default)]
 struct Subscriber {
     files: HashMap<PathBuf, Vec<String>>,
+    /// How often each file began anew or went.
+    undone: HashMap<PathBuf, usize>,
+    /// The files that were told of since it last knew what there is: thousands are not compared for each change of one.
+    changed: HashSet<PathBuf>,
 }
 
 impl Subscriber {
     fn take(&mut self, change: Change) {
+        self.changed.insert(change.path.clone());
         match change.event {
             Event::Added { raw, .. } => {
                 self.files.entry(change.path).or_default().push(String::from_utf8(raw).unwrap())
             }
-            Event::Restarted => drop(self.files.insert(change.path, Vec::new())),
-            Event::Removed => drop(self.files.remove(&change.path)),
+            Event::Restarted => {
+                *self.undone.entry(change.path.clone()).or_default() += 1;
+                self.files.insert(change.path, Vec::new());
+            }
+            Event::Removed => {
+                *self.undone.entry(change.path.clone()).or_default() += 1;
+                self.files.remove(&change.path);
+            }
         }
     }
 
     /// Waits until what it knows is what there is.
     fn wait_for(&mut self, changes: &Receiver<Change>, expected: &HashMap<PathBuf, Vec<String>>) {
+        self.changed.extend(expected.keys().chain(self.files.keys()).cloned());
+        self.wait_for_changed(changes, expected);
+    }
+
+    /// Waits until it knows what there is in those files that changed since it last did.
+    fn wait_for_changed(&mut self, changes: &Receiver<Change>, expected: &HashMap<PathBuf, Vec<String>>) {
         let begun = Instant::now();
-        let known = |files: &HashMap<PathBuf, Vec<String>>| {
-            let lines = files.iter().filter(|(_, lines)| !lines.is_empty());
-            lines.map(|(path, lines)| (path.clone(), lines.clone())).collect::<HashMap<_, _>>()
-        };
         loop {
             while let Ok(change) = changes.try_recv() {
                 self.take(change);
             }
-            if known(&self.files) == known(expected) {
+            let files = &self.files;
+            // A file without entries is as good as none.
+            let known = |path: &PathBuf| files.get(path).filter(|lines| !lines.is_empty());
+            let there = |path: &PathBuf| expected.get(path).filter(|lines| !lines.is_empty());
+            self.changed.retain(|path| known(path) != there(path));
+            if self.changed.is_empty() {
                 return;
             }
             match changes.recv_timeout(Duration::from_millis(50)) {
                 Ok(change) => self.take(change),
                 Err(RecvTimeoutError::Timeout) => {
-                    assert!(begun.elapsed() < PATIENCE, "{:#?}\nis not\n{expected:#?}", self.files);
+                    let wrong = self.changed.iter().map(|path| (path, files.get(path), expected.get(path)));
+                    let wrong: Vec<_> = wrong.take(3).collect();
+                    assert!(begun.elapsed() < PATIENCE, "file, known and there: {wrong:#?}");
                 }
                 Err(RecvTimeoutError::Disconnected) => panic!("the watch ended"),
             }
@@ -67,9 +87,9 @@ fn append(path: &Path, text: &str) {
     OpenOptions::new().create(true).append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
 }
 
-/// Does anything at all to files of so many names in six folders, and keeps book of what is in them. Returns how many there
-/// were in the end.
-fn play(seed: u64, names: usize, means: Means) -> usize {
+/// Does anything at all to files of so many names in six folders, so many things at once, and keeps book of what is in
+/// them. Returns how many there were in the end.
+fn play(seed: u64, names: usize, at_once: usize, means: Means) -> usize {
     let mut rng = Rng::with_seed(seed);
     let folder = tempfile::tempdir().unwrap();
     let projects = folder.path().join("projects");
@@ -80,11 +100,13 @@ fn play(seed: u64, names: usize, means: Means) -> usize {
     let mut subscriber = Subscriber::default();
     let mut model: HashMap<PathBuf, Vec<String>> = HashMap::new();
     let mut half: HashMap<PathBuf, String> = HashMap::new();
+    let mut undone: HashMap<PathBuf, usize> = HashMap::new();
     for step in 0..20 * names {
         let project = projects.join(["-a", "-b", "-c"][rng.usize(..3)]);
         let place = if rng.u8(..4) == 0 { project.join("s1/subagents") } else { project };
         fs::create_dir_all(&place).unwrap();
         let path = place.join(format!("{}.jsonl", rng.usize(..names)));
+        subscriber.changed.insert(path.clone());
         match rng.u8(..10) {
             0..=5 => {
                 let lines: Vec<String> = (0..rng.usize(1..4)).map(|_| line(&mut rng)).collect();
@@ -100,8 +122,9 @@ fn play(seed: u64, names: usize, means: Means) -> usize {
                 model.entry(path.clone()).or_default();
                 half.insert(path, torn);
             }
-            7 => {
-                drop(fs::remove_file(&path));
+            7 if path.is_file() => {
+                fs::remove_file(&path).unwrap();
+                *undone.entry(path.clone()).or_default() += 1;
                 model.remove(&path);
                 half.remove(&path);
             }
@@ -109,6 +132,7 @@ fn play(seed: u64, names: usize, means: Means) -> usize {
                 // A file that is cut and grows again at once may be longer than before.
                 let lines: Vec<String> = (0..rng.usize(1..9)).map(|_| line(&mut rng)).collect();
                 fs::write(&path, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+                *undone.entry(path.clone()).or_default() += 1;
                 model.insert(path.clone(), lines);
                 half.remove(&path);
             }
@@ -117,37 +141,53 @@ fn play(seed: u64, names: usize, means: Means) -> usize {
                 let new = line(&mut rng);
                 fs::write(&aside, format!("{new}\n")).unwrap();
                 fs::rename(&aside, &path).unwrap();
+                *undone.entry(path.clone()).or_default() += 1;
                 model.insert(path.clone(), vec![new]);
                 half.remove(&path);
             }
             _ => {}
         }
-        if step % 7 == 0 {
-            subscriber.wait_for(&changes, &model);
+        if step % at_once == 0 {
+            subscriber.wait_for_changed(&changes, &model);
         }
     }
     subscriber.wait_for(&changes, &model);
     drop(watch);
     assert!(changes.try_recv().is_err(), "nothing comes after the end, and nothing twice");
+    for (path, times) in subscriber.undone {
+        // Whoever begins a file anew without need delivers all of it twice.
+        assert!(
+            times <= undone.get(&path).copied().unwrap_or(0),
+            "{} began anew for nothing",
+            path.display()
+        );
+    }
     model.len()
 }
+
+const LOOKING: Means = Means::Looking { every: Duration::from_millis(5) };
 
 #[test]
 fn whatever_happens_to_files_each_entry_comes_once_and_in_order() {
     for seed in 0..8 {
-        play(seed, 3, Means::Best);
+        play(seed, 3, 7, Means::Best);
     }
-    let files = play(8, 16, Means::Best);
-    assert!(files >= 60, "only {files} files were there at once");
 }
 
 #[test]
 fn looking_every_so_often_finds_the_same() {
     for seed in 100..104 {
-        play(seed, 3, Means::Looking { every: Duration::from_millis(5) });
+        play(seed, 3, 7, LOOKING);
     }
-    let files = play(104, 16, Means::Looking { every: Duration::from_millis(5) });
-    assert!(files >= 60, "only {files} files were there at once");
+}
+
+/// One after the other: two would take each other's time.
+#[test]
+fn of_thousands_of_files_each_entry_comes_once_and_in_order() {
+    for (seed, at_once, means) in [(8, 7, Means::Best), (9, 5000, Means::Best), (104, 500, LOOKING)] {
+        let files = play(seed, 500, at_once, means);
+        assert!(files >= 2000, "only {files} files were there at once");
+    }
 }
 
 /// The kernel keeps some thousand notices and drops the rest, with one last notice that it did.
@@ -176,6 +216,23 @@ fn lost_notices_lose_no_entry() {
     }
     drop(gate);
     Subscriber::default().wait_for(&changes, &model);
+}
+
+/// All entries of a session end alike, so that the end of the last one said nothing about which it was.
+#[test]
+fn a_file_that_is_written_over_without_a_change_of_length_begins_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.jsonl");
+    let entry = |number: u32| format!("{{\"uuid\":\"{number}\",\"cwd\":\"/{}\"}}", "x".repeat(150));
+    append(&path, &format!("{}\n", entry(1)));
+    let (send, changes) = channel();
+    let take = move |change| drop(send.send(change));
+    let _watch = Watch::one(&path, From::Beginning, Means::Best, take).unwrap();
+    let mut subscriber = Subscriber::default();
+    subscriber.wait_for(&changes, &HashMap::from([(path.clone(), vec![entry(1)])]));
+    let mut file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all(format!("{}\n", entry(2)).as_bytes()).unwrap();
+    subscriber.wait_for(&changes, &HashMap::from([(path, vec![entry(2)])]));
 }
 
 #[test]
@@ -222,7 +279,7 @@ fn what_is_a_network_file_system_is_the_same_for_transcripts_and_for_sqlite() {
 #[test]
 fn folders_that_cannot_be_watched_any_more_are_looked_at() {
     if is_limited() {
-        play(7, 3, Means::Best);
+        play(7, 3, 7, Means::Best);
         return;
     }
     let test = "watch::folders_that_cannot_be_watched_any_more_are_looked_at";

@@ -14,8 +14,9 @@ use crate::walk::State;
 
 /// How much is read at a time.
 const CHUNK: u64 = 1 << 18;
-/// How much of what was delivered last must still be the same.
-const FINGERPRINT: u64 = 64;
+/// How much of what was delivered last must still be the same. Enough for an id or a time of the last entry to be in it: the
+/// very end of an entry is the same in all of a session.
+const FINGERPRINT: u64 = 512;
 
 /// The files that are followed.
 #[derive(Debug)]
