@@ -80,8 +80,8 @@ impl Context {
         self.place.encrypted_backend()
     }
 
-    /// Returns what names this store on a command line.
-    pub(crate) fn store_option(&self) -> String {
+    /// Returns what names this store on a command line, if that was typed.
+    pub(crate) fn store_option(&self) -> Option<String> {
         self.place.option()
     }
 
