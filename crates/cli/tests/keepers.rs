@@ -419,7 +419,9 @@ fn die_at_any_moment<const N: usize>(names: [&str; N], sessions: usize, time: Du
     let mut taken = [const { Vec::new() }; N];
     let mut kept = Vec::new();
     let begun = Instant::now();
-    while begun.elapsed() < time {
+    // On a machine that has a lot to do it may take longer until something could be sent at all.
+    let is_enough = |kept: usize| begun.elapsed() > time && (kept > 0 || begun.elapsed() > 6 * time);
+    while !is_enough(kept.len() + taken.iter().map(Vec::len).sum::<usize>()) {
         let number = random.usize(..N);
         let machine = &machines[number];
         if kills.pop_if(|moment| begun.elapsed() > *moment).is_some() {
@@ -487,7 +489,7 @@ fn die_at_any_moment<const N: usize>(names: [&str; N], sessions: usize, time: Du
     }
     for kind in ["message.upsert", "session.created", "session.updated", "session.state", "turn.started"]
         .into_iter()
-        .chain(["turn.completed", "attention.requested", "attention.decided", "attention.lost"])
+        .chain(["turn.completed", "attention.requested", "attention.decided"])
     {
         assert!(heard.contains(kind), "nobody heard of {kind}: {heard:?}");
     }
