@@ -184,7 +184,14 @@ impl Watcher {
         self.cards = listed(machine)?;
         self.requests = requests(machine)?;
         self.turns.clear();
-        self.said = self.cards.keys().map(|(_, session)| (session.clone(), machine.said(session))).collect();
+        self.said.clear();
+        for (_, session) in self.cards.keys() {
+            // One that did not answer has not said that there is nothing.
+            let page = machine.get(&format!("/sessions/{session}/messages?limit=500")).ok()?;
+            let uuids =
+                page["items"].as_array()?.iter().map(|item| item["uuid"].as_str().unwrap_or_default());
+            self.said.insert(session.clone(), uuids.map(str::to_owned).collect());
+        }
         self.seq = seq;
         Some(())
     }
