@@ -80,8 +80,8 @@ impl Context {
         self.place.encrypted_backend()
     }
 
-    /// Returns what names this store on a command line.
-    pub(crate) fn store_option(&self) -> String {
+    /// Returns what names this store on a command line, if that was typed.
+    pub(crate) fn store_option(&self) -> Option<String> {
         self.place.option()
     }
 
@@ -227,6 +227,10 @@ impl Context {
             }
             Error::Backend { backend: "sqlite", .. } => {
                 "see whether the file and its folder can be read and written, and type it again; nothing is lost".into()
+            }
+            // It may do for others; for us it is no place at all, and nothing has been kept there.
+            Error::Backend { backend: "s3", action: "use", .. } => {
+                "use a server that keeps conditions on PUT, as Amazon S3, MinIO, Ceph and R2 do".into()
             }
             Error::NewerFormat { .. } => {
                 "update rethread: a newer version of it has written to this store".into()

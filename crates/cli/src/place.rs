@@ -132,9 +132,9 @@ impl Place {
         self.is_same(other) && self.key_file.is_some() != other.key_file.is_some()
     }
 
-    /// Returns what names this store on a command line.
-    pub(crate) fn option(&self) -> String {
-        self.typed.as_ref().map(|url| format!("--store {}", quoted(url))).unwrap_or_default()
+    /// Returns what names this store on a command line, if that was typed.
+    pub(crate) fn option(&self) -> Option<String> {
+        self.typed.as_ref().map(|url| format!("--store {}", quoted(url)))
     }
 
     /// Returns a command to type for this store, in backquotes.

@@ -1,12 +1,14 @@
 //! Sessions in two stores: copied, brought up to date, and never mixed up.
+#![expect(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::time::Duration;
 
 use pollster::block_on;
 use rethread_store::backend::Expect;
 use rethread_store::{Entry, FileBackend, Fork, ForkKind, NewSession, Options, Session, Store};
+use rustix::pty::{self, OpenptFlags};
 use serde_json::Value;
 
 use crate::kit::{Home, Said, entry, stores_in};
@@ -262,6 +264,63 @@ fn a_sync_that_was_killed_copies_only_what_is_not_there_yet() {
         let copied: u64 = rest.out.lines().map(records_in).sum();
         assert_eq!((rest.code, before + copied, there()), (0, 12 * 31, 12 * 31), "{other}: {rest:?}");
     }
+}
+
+/// Runs the program with a terminal for what it says. Returns its answer and what the terminal was sent.
+fn at_a_terminal(home: &Home, words: &[&str]) -> (String, String) {
+    let terminal = pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    pty::grantpt(&terminal).unwrap();
+    pty::unlockpt(&terminal).unwrap();
+    let path = pty::ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+    let ours = fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    // The last one that has it open is the program, so that its end is the end of what there is to read.
+    let child = home.command(words).stderr(ours).spawn().unwrap();
+    let mut sent = Vec::new();
+    // Linux says EIO for that.
+    let _ = fs::File::from(terminal).read_to_end(&mut sent);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    (String::from_utf8(output.stdout).unwrap(), String::from_utf8(sent).unwrap())
+}
+
+#[test]
+fn a_sync_shows_a_bar_that_grows_at_a_terminal_and_only_there() {
+    const SESSIONS: usize = 300;
+    // From memory to a disk, which takes its time.
+    let (home, disk) = (Home::in_memory(), tempfile::tempdir().unwrap());
+    let store = Store::new(FileBackend::new(home.store()), Options::default());
+    for number in 0..SESSIONS {
+        let id = format!("talk-{number:03}").parse().unwrap();
+        let session = block_on(store.create(NewSession::default().id(id))).unwrap();
+        session.append_and_wait(Entry::parse(entry(1).trim_end().to_owned()).unwrap()).unwrap();
+    }
+    store.close().unwrap();
+    let (answer, sent) = at_a_terminal(&home, &["sync", "--to", disk.path().to_str().unwrap()]);
+    assert_eq!(answer, "");
+    // Each takes the place of the one before, and nothing of the last one stays.
+    let (bars, end) = sent.rsplit_once("\r\x1b[K").unwrap();
+    assert_eq!(end, "Looked at 300 sessions: copied 600 records and 0 file contents of 300 sessions.\r\n");
+    let bars: Vec<(usize, usize, usize)> = bars
+        .split("\r\x1b[K")
+        .skip(1)
+        .map(|shown| {
+            let (bar, words) = shown.strip_prefix('[').and_then(|rest| rest.split_once("] ")).unwrap();
+            assert!(bar.len() == 20 && bar.trim_end().bytes().all(|byte| byte == b'='), "{shown:?}");
+            let words: Vec<&str> = words.split(' ').collect();
+            let [records, "records", "copied,", "session", session, "of", "300"] = words[..] else {
+                panic!("{shown:?}")
+            };
+            (bar.trim_end().len(), records.parse().unwrap(), session.parse().unwrap())
+        })
+        .collect();
+    assert!(bars.len() > 1, "{sent:?}");
+    assert!(bars.is_sorted() && bars.first() < bars.last(), "{bars:?}");
+    for (bar, records, session) in bars {
+        assert_eq!(bar, 20 * (session - 1) / SESSIONS, "{sent:?}");
+        assert!((2 * (session - 1)..=2 * session).contains(&records), "{sent:?}");
+    }
+    let said = home.run(&["sync", "--to", "told"]);
+    assert_eq!(said.err, end.replace("\r\n", "\n"));
 }
 
 #[test]

@@ -128,6 +128,137 @@ fn a_session_is_handed_over_resumed_by_the_real_cli_elsewhere_and_handed_back() 
     }
 }
 
+/// Stores that machines can have in common, and nothing else.
+fn places_across_hosts(folder: &Path) -> Vec<String> {
+    stores_in(folder).into_iter().filter(|place| place.contains("://")).collect()
+}
+
+/// Two machines whose only store is the same; the project is at the same path on both, or it is not.
+fn on_one_store(folder: &Path, place: &str, projects: [&str; 2]) -> [Machine; 2] {
+    let made = |name: &str, project: &str| {
+        let project = folder.join(project);
+        fs::create_dir_all(&project).unwrap();
+        let mut machine = Machine::new(folder.join(name).join(".claude"), project);
+        machine.home.add(vec![("RETHREAD_STORE".into(), place.into())]);
+        machine
+    };
+    [made("one", projects[0]), made("other", projects[1])]
+}
+
+#[test]
+fn a_session_goes_back_and_forth_through_the_one_store_that_machines_have_with_the_real_cli() {
+    let folder = tempfile::tempdir().unwrap();
+    for shared in places_across_hosts(folder.path()) {
+        let (Some(here), Some(there)) = (RealHome::new(), RealHome::new()) else {
+            return cannot("Claude Code cannot be installed");
+        };
+        let homes = [&here, &there];
+        let machines = homes.map(|home| {
+            let mut machine = Machine::new(home.config(), home.project());
+            machine.home.add(vec![("RETHREAD_STORE".into(), shared.clone())]);
+            machine
+        });
+        let prompt = |text: &str, says: &str| Prompt::new(text).says(says);
+        here.claude().session(ID).bypassing().asked(prompt("Question 0", "Answer 0"));
+        for turn in 1..5 {
+            let (from, to) = (&machines[(turn + 1) % 2], &machines[turn % 2]);
+            // Named by whoever has it: Claude Code keeps that in a file which it writes anew.
+            assert_eq!(from.home.run(&["rename", ID, &format!("Name {turn}")]).code, 0);
+            let said = from.home.run(&["handoff", "4444"]);
+            assert_eq!(said.code, 0, "{shared}, turn {turn}: {}", said.err);
+            assert!(said.err.contains(&format!("`rethread take {ID}`")), "{}", said.err);
+            let taken = to.home.run(&["take", "4444", "--cwd", to.project.to_str().unwrap()]);
+            assert_eq!(taken.code, 0, "{shared}, turn {turn}: {}", taken.err);
+            let listed = to.home.answer(&["list", "--native", "--json"]);
+            let listed: Value = serde_json::from_str(&listed).unwrap();
+            let is = (&listed["cwd"], &listed["name"]);
+            assert_eq!(is, (&json!(to.project), &json!(format!("Name {turn}"))), "{shared}");
+            let asks = prompt(&format!("Question {turn}"), &format!("Answer {turn}"));
+            homes[turn % 2].claude().resume(ID).bypassing().asked(asks);
+        }
+        let sent = serde_json::to_string(&here.claude().messages_on_resume(ID, PROBE)).unwrap();
+        for turn in 0..5 {
+            for part in [format!("\"Question {turn} "), format!("\"text\":\"Answer {turn}\"")] {
+                assert_eq!(sent.matches(&part).count(), 1, "{shared}: {part} in {sent}");
+            }
+        }
+    }
+}
+
+#[test]
+fn through_one_store_a_file_that_was_rewritten_there_is_rewritten_here_and_never_goes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, shared) in places_across_hosts(folder.path()).iter().enumerate() {
+        let folder = folder.path().join(number.to_string());
+        let [one, other] = on_one_store(&folder, shared, ["project", "project"]);
+        let path = |machine: &Machine, name: &str| machine.transcript().with_extension("").join(name);
+        let write = |machine: &Machine, name: &str, text: &str| {
+            fs::create_dir_all(path(machine, name).parent().unwrap()).unwrap();
+            fs::write(path(machine, name), text).unwrap();
+        };
+        let read = |machine: &Machine, name: &str| fs::read_to_string(path(machine, name)).unwrap();
+        let (title, result) = ("custom-title.json", "tool-results/1.txt");
+        let ran = |machine: &Machine, verb: &str| machine.home.run(&[verb, ID]);
+        one.says(0);
+        write(&one, title, "first");
+        assert_eq!((ran(&one, "handoff").code, ran(&other, "take").code), (0, 0), "{shared}");
+        write(&other, title, "second");
+        write(&other, result, "there");
+        assert_eq!(ran(&other, "handoff").code, 0, "{shared}");
+
+        // The transcript is as it was; nevertheless what is here is older.
+        let said = ran(&one, "handoff");
+        assert!(said.code == 1 && said.err.contains("since it was last here"), "{shared}: {said:?}");
+        assert!(said.err.contains("`rethread take 4") && !said.err.contains("--from"), "{said:?}");
+        let said = ran(&one, "take");
+        assert_eq!((said.code, read(&one, title).as_str()), (0, "second"), "{shared}: {said:?}");
+        assert_eq!(read(&one, result), "there", "{shared}");
+
+        // Named as it was before, and said so in the transcript: that is newer, not older.
+        one.says(1);
+        write(&one, title, "first");
+        let said = ran(&one, "handoff");
+        assert_eq!(said.code, 0, "{shared}: {said:?}");
+        let said = ran(&other, "take");
+        assert_eq!((said.code, read(&other, title).as_str()), (0, "first"), "{shared}: {said:?}");
+        assert_eq!(other.shown(), 2, "{shared}");
+    }
+}
+
+#[test]
+fn what_went_on_in_two_places_is_not_written_over_through_one_store_either() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, shared) in places_across_hosts(folder.path()).iter().enumerate() {
+        let folder = folder.path().join(number.to_string());
+        let [one, other] = on_one_store(&folder, shared, ["one/project", "other/project"]);
+        let take =
+            |machine: &Machine| machine.home.run(&["take", ID, "--cwd", machine.project.to_str().unwrap()]);
+        let hand_over = |machine: &Machine| machine.home.run(&["handoff", ID]);
+        one.says(0);
+        assert_eq!((hand_over(&one).code, take(&other).code), (0, 0), "{shared}");
+        // Twice in turn, and once more with nothing new.
+        one.says(1);
+        assert_eq!((hand_over(&one).code, hand_over(&one).code), (0, 0), "{shared}");
+        let said = hand_over(&other);
+        assert!(said.code == 1 && said.err.contains("since it was last here"), "{shared}: {said:?}");
+        assert_eq!((take(&other).code, take(&other).code, other.shown()), (0, 0, 2), "{shared}");
+        one.says(2);
+        other.says(3);
+        let (ours, theirs) = (fs::read(one.transcript()).unwrap(), fs::read(other.transcript()).unwrap());
+        assert_eq!(hand_over(&one).code, 0, "{shared}");
+        for _ in 0..2 {
+            let said = hand_over(&other);
+            assert!(said.code == 1 && said.err.contains("since it was last here"), "{shared}: {said:?}");
+            let said = take(&other);
+            assert!(said.code == 1 && said.err.contains("went on both here and there"), "{shared}: {said:?}");
+        }
+        assert_eq!(
+            (fs::read(one.transcript()).unwrap(), fs::read(other.transcript()).unwrap()),
+            (ours, theirs)
+        );
+    }
+}
+
 fn first_prompt(machine: &Machine) -> String {
     let shown = machine.home.answer(&["show", ID, "--json"]);
     let first: Value = serde_json::from_str(shown.lines().next().unwrap()).unwrap();
@@ -311,6 +442,29 @@ fn a_small_file_that_was_rewritten_there_is_rewritten_here() {
     assert_eq!(one.home.run(&["handoff", ID, "--to", &shared]).code, 0);
     assert_eq!(other.take(&shared).code, 1);
     assert_eq!(fs::read(title(&other)).unwrap(), b"theirs");
+}
+
+#[test]
+fn a_take_that_was_interrupted_between_the_store_and_the_folder_is_taken_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let shared = folder.path().join("shared").to_str().unwrap().to_owned();
+    let (one, other) = (Machine::plain(folder.path(), "one"), Machine::plain(folder.path(), "other"));
+    let title = |machine: &Machine| machine.transcript().with_extension("").join("custom-title.json");
+    one.says(0);
+    fs::create_dir_all(title(&one).parent().unwrap()).unwrap();
+    fs::write(title(&one), "old").unwrap();
+    assert_eq!(one.home.run(&["handoff", ID, "--to", &shared]).code, 0);
+    assert_eq!(other.take(&shared).code, 0);
+    other.says(1);
+    fs::write(title(&other), "new").unwrap();
+    assert_eq!(other.home.run(&["handoff", ID, "--to", &shared]).code, 0);
+    // The store has all of it by then, and Claude Code's folder nothing yet.
+    let own = one.home.store().to_str().unwrap().to_owned();
+    let said = one.home.run(&["copy", &format!("stored:{ID}"), "--from", &shared, "--to", &own]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let said = one.take(&shared);
+    assert_eq!((said.code, fs::read(title(&one)).unwrap()), (0, b"new".to_vec()), "{said:?}");
+    assert_eq!(one.shown(), 2);
 }
 
 #[test]

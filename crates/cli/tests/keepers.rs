@@ -5,7 +5,7 @@
 mod machine;
 mod watcher;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +19,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use self::machine::{Machine, Place, agent};
-use self::watcher::Watcher;
+use self::watcher::{Ears, Watcher, listed, requests};
 
 #[track_caller]
 fn until<T>(what: &str, mut is: impl FnMut() -> Option<T>) -> T {
@@ -161,6 +161,62 @@ fn whoever_takes_over_from_a_keeper_that_lives_waits_until_the_agent_there_has_e
 }
 
 #[test]
+fn a_keeper_that_began_while_another_drove_sees_it_die() {
+    let Some(postgres) = Postgres::shared() else { return cannot("PostgreSQL is not installed") };
+    let (folder, place) = (tempfile::tempdir().unwrap(), Place::postgres(postgres));
+    let folder = folder.path().canonicalize().unwrap();
+    let [one, other] = two_machines(&folder, &place);
+    let id = one.begin(&project(&folder, 0), "Begin.");
+    until("it is seen there", || (other.state(&id)? == "waiting").then_some(()));
+    other.kill();
+    other.start();
+    // By the list alone: whoever asks for the session has it looked at.
+    let listed = || listed(&other)?.into_values().next();
+    until("it is listed", || (listed()?["state"] == "waiting").then_some(()));
+    until("and what it asks", || other.requests().into_iter().find(|it| it.state == AttentionState::Pending));
+    one.kill();
+    let card = until("it is free", || listed().filter(|card| card["state"] == "idle"));
+    assert_eq!(card["driver_host"], Value::Null, "{card}");
+    until("and nobody is asked", || {
+        let is_over = other.requests().iter().all(|it| it.state == AttentionState::Lost);
+        is_over.then_some(())
+    });
+}
+
+#[test]
+fn a_request_is_decided_once_through_a_third_keeper_and_everybody_hears_of_it() {
+    let Some(postgres) = Postgres::shared() else { return cannot("PostgreSQL is not installed") };
+    let (folder, place) = (tempfile::tempdir().unwrap(), Place::postgres(postgres));
+    let folder = folder.path().canonicalize().unwrap();
+    let [one, other, third] = machines(&folder, &place, ["one", "other", "third"]);
+    let mut watchers = [&one, &other, &third].map(|machine| (Watcher::new(Ears::WebSocket), machine));
+    let id = one.begin(&project(&folder, 0), "Begin.");
+    let asked = until("the third one shows it", || third.requests().into_iter().next());
+    until("and so does the other", || other.requests().into_iter().find(|it| it.shown == asked.shown));
+    assert_eq!(third.decide(&asked, "deny").unwrap()["state"], "denied");
+    for machine in [&one, &other, &third] {
+        assert_eq!(refusal(machine.decide(&asked, "allow")), "already-decided", "{}", machine.home.display());
+    }
+    for (watcher, machine) in &mut watchers {
+        until("everybody hears of it", || {
+            watcher.look(machine);
+            (watcher.requests.get(&asked.shown.id)? == "denied").then_some(())
+        });
+    }
+    let by = one.requests().into_iter().find(|it| it.shown.id == asked.shown.id).unwrap().decided_by.unwrap();
+    assert!(by.contains(" at "), "{by}");
+    until("the turn goes on here", || {
+        let next = third.requests().into_iter().find(|it| it.state == AttentionState::Pending);
+        let next = next.map(|next| third.decide(&next, "deny"));
+        (next.is_none() && one.state(&id)? == "idle").then_some(())
+    });
+    until("all show the same", || {
+        let said = [&one, &other, &third].map(|machine| machine.said(&id));
+        (said[0].len() >= 4 && said.iter().all(|it| *it == said[0])).then_some(())
+    });
+}
+
+#[test]
 fn a_keeper_that_froze_on_another_host_is_followed_once_its_lease_lapsed_and_does_nothing_when_it_thaws() {
     let Some(postgres) = Postgres::shared() else { return cannot("PostgreSQL is not installed") };
     frozen_on_another_host(&Place::postgres(postgres));
@@ -296,8 +352,12 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// Two machines with such an agent, and a keeper on each.
 fn two_machines(folder: &Path, place: &Place) -> [Machine; 2] {
+    machines(folder, place, ["one", "other"])
+}
+
+fn machines<const N: usize>(folder: &Path, place: &Place, names: [&str; N]) -> [Machine; N] {
     let agent = agent(folder);
-    ["one", "other"].map(|name| {
+    names.map(|name| {
         let home = folder.join(name);
         fs::create_dir_all(&home).unwrap();
         let machine = Machine::new(&home, home.join("claude"), agent.clone(), place);
@@ -316,39 +376,53 @@ fn project(folder: &Path, number: usize) -> PathBuf {
 #[test]
 fn keepers_that_die_at_any_moment_lose_nothing_double_nothing_and_never_drive_a_session_twice() {
     let Some(postgres) = Postgres::shared() else { return cannot("PostgreSQL is not installed") };
+    die_at_any_moment(["one", "other"], 20, Duration::from_secs(30), &Place::postgres(postgres));
+}
+
+#[test]
+fn three_keepers_that_die_at_any_moment_lose_nothing_double_nothing_and_never_drive_a_session_twice() {
+    let Some(postgres) = Postgres::shared() else { return cannot("PostgreSQL is not installed") };
+    die_at_any_moment(["one", "other", "third"], 12, Duration::from_secs(20), &Place::postgres(postgres));
+}
+
+/// Keepers that are killed now and then, with sessions that are begun, sent something and decided about through any of
+/// them. At each, somebody listens in either way.
+fn die_at_any_moment<const N: usize>(names: [&str; N], sessions: usize, time: Duration, place: &Place) {
     let seed = std::env::var("RETHREAD_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed: u64 = seed.unwrap_or_else(|| fastrand::u64(..));
     eprintln!("RETHREAD_SEED={seed}");
     let mut random = fastrand::Rng::with_seed(seed);
-    let (folder, place) = (tempfile::tempdir().unwrap(), Place::postgres(postgres));
+    let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().canonicalize().unwrap();
-    let machines = two_machines(&folder, &place).map(Arc::new);
+    let machines = machines(&folder, place, names).map(Arc::new);
     let is_over = Arc::new(AtomicBool::new(false));
-    let watchers = machines.clone().map(|machine| {
-        let is_over = Arc::clone(&is_over);
+    let watch = |machine: &Arc<Machine>, ears: Ears| {
+        let (is_over, machine) = (Arc::clone(&is_over), Arc::clone(machine));
         std::thread::spawn(move || {
-            let mut watcher = Watcher::default();
-            while !is_over.load(Ordering::Acquire) {
-                watcher.look(&machine);
-            }
+            let mut watcher = Watcher::new(ears);
             // Whatever was told last is heard.
-            for _ in 0..3 {
-                watcher.look(&machine);
-            }
-            watcher
+            while watcher.look(&machine) || !is_over.load(Ordering::Acquire) {}
+            (watcher, machine)
         })
-    });
+    };
+    let watchers: Vec<_> = machines
+        .iter()
+        .flat_map(|machine| [Ears::LongPoll, Ears::WebSocket].map(|ears| watch(machine, ears)))
+        .collect();
     let sessions: Vec<String> =
-        (0..20).map(|number| machines[number % 2].begin(&project(&folder, number), "Begin.")).collect();
+        (0..sessions).map(|number| machines[number % N].begin(&project(&folder, number), "Begin.")).collect();
     // Somebody answers whatever is asked, through whichever keeper; now and then one of them dies.
-    let mut kills: Vec<Duration> = (0..6).map(|_| Duration::from_millis(random.u64(2000..28_000))).collect();
+    let last = u64::try_from(time.as_millis()).unwrap() - 2000;
+    let mut kills: Vec<Duration> = (0..6).map(|_| Duration::from_millis(random.u64(2000..last))).collect();
     kills.sort();
     kills.reverse();
-    let mut taken = [Vec::new(), Vec::new()];
+    let mut taken = [const { Vec::new() }; N];
     let mut kept = Vec::new();
     let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(30) {
-        let number = random.usize(..2);
+    // On a machine that has a lot to do it may take longer until something could be sent at all.
+    let is_enough = |kept: usize| begun.elapsed() > time && (kept > 0 || begun.elapsed() > 6 * time);
+    while !is_enough(kept.len() + taken.iter().map(Vec::len).sum::<usize>()) {
+        let number = random.usize(..N);
         let machine = &machines[number];
         if kills.pop_if(|moment| begun.elapsed() > *moment).is_some() {
             // What it took and shows has to be there for ever; what it did not show yet may die with it.
@@ -391,9 +465,9 @@ fn keepers_that_die_at_any_moment_lose_nothing_double_nothing_and_never_drive_a_
     kept.extend(taken.into_iter().flatten());
     let mut answered = 0;
     for session in &sessions {
-        let said = until("both keepers show the same", || {
+        let said = until("all keepers show the same", || {
             let said = machines.each_ref().map(|machine| machine.said(session));
-            (said[0] == said[1]).then(|| said[0].clone())
+            said.iter().all(|it| *it == said[0]).then(|| said[0].clone())
         });
         assert_eq!(said.iter().collect::<HashSet<_>>().len(), said.len(), "{session}: {said:?}");
         // An agent that dies with its keeper may have said nothing yet, and nobody need have sent it anything since.
@@ -407,20 +481,120 @@ fn keepers_that_die_at_any_moment_lose_nothing_double_nothing_and_never_drive_a_
     assert!(answered > sessions.len() / 2, "only {answered} of {} were answered", sessions.len());
     std::thread::sleep(Duration::from_secs(4));
     is_over.store(true, Ordering::Release);
-    for (watcher, machine) in watchers.into_iter().zip(&machines) {
-        let watcher = watcher.join().unwrap();
-        for session in &sessions {
-            let mut known = watcher.said.get(session).cloned().unwrap_or_default();
-            let mut said = machine.said(session);
-            known.sort();
-            said.sort();
-            assert_eq!(known, said, "{} knows of {session} what it shows", machine.home.display());
-        }
-        let doubled: Vec<_> = watcher.told.iter().filter(|(_, times)| **times > 1).collect();
-        assert!(doubled.is_empty(), "{} told twice: {doubled:?}", machine.home.display());
+    let mut heard = BTreeSet::new();
+    for watcher in watchers {
+        let (mut watcher, machine) = watcher.join().unwrap();
+        knows_what_there_is(&mut watcher, &machine, &sessions);
+        heard.extend(watcher.kinds);
+    }
+    for kind in ["message.upsert", "session.created", "session.updated", "session.state", "turn.started"]
+        .into_iter()
+        .chain(["turn.completed", "attention.requested", "attention.decided"])
+    {
+        assert!(heard.contains(kind), "nobody heard of {kind}: {heard:?}");
     }
     let twice = fs::read_to_string(folder.join("driven-twice")).unwrap_or_default();
     assert_eq!(twice, "", "these were driven twice at once");
+}
+
+/// What somebody heard comes to what the keeper shows whoever asks now, and nothing of it was told twice.
+fn knows_what_there_is(watcher: &mut Watcher, machine: &Machine, sessions: &[String]) {
+    let who = format!("{:?} at {}", watcher.ears, machine.home.display());
+    // Messages are counted in the background, and that is told as well.
+    let begun = Instant::now();
+    while listed(machine).unwrap() != watcher.cards && begun.elapsed() < Duration::from_secs(30) {
+        watcher.look(machine);
+    }
+    for session in sessions {
+        let mut known = watcher.said.get(session).cloned().unwrap_or_default();
+        let mut said = machine.said(session);
+        known.sort();
+        said.sort();
+        assert_eq!(known, said, "{who} knows of {session} what it shows");
+    }
+    for (name, card) in listed(machine).unwrap() {
+        assert_eq!(watcher.cards.get(&name), Some(&card), "{who} lists what it lists: {name:?}");
+    }
+    assert_eq!(watcher.cards.len(), sessions.len(), "{who} lists nothing else");
+    // What others were asked is forgotten once it is over, and never told if it was over before it was seen; but whoever
+    // heard of a request knows what became of it.
+    let asked = requests(machine).unwrap();
+    for (id, state) in &watcher.requests {
+        assert_eq!(asked.get(id).unwrap_or(state), state, "{who} knows what became of request {id}");
+    }
+    let waiting = |asked: &BTreeMap<String, String>| {
+        asked.iter().filter(|(_, state)| *state == "pending").map(|(id, _)| id.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(waiting(&watcher.requests), waiting(&asked), "{who} waits for what it waits for");
+    assert!(watcher.turns.is_empty(), "{who} saw no end of {:?}", watcher.turns);
+    let doubled: Vec<_> = watcher.told.iter().filter(|(_, times)| **times > 1).collect();
+    assert!(doubled.is_empty(), "{who} was told twice: {doubled:?}");
+}
+
+#[test]
+fn sessions_of_the_sdks_in_postgres_are_kept_once_through_any_keeper_also_if_one_dies() {
+    let Some(postgres) = Postgres::shared() else { return cannot("PostgreSQL is not installed") };
+    keeps_sessions_of_the_sdks(&Place::postgres(postgres));
+}
+
+#[test]
+fn sessions_of_the_sdks_in_s3_are_kept_once_through_any_keeper_also_if_one_dies() {
+    let Some(server) = S3::shared() else { return cannot("there is no S3 server: scripts/setup s3") };
+    keeps_sessions_of_the_sdks(&Place::s3(server));
+}
+
+/// Programs that append through whichever of three keepers answers; what got no answer is sent again, through another.
+fn keeps_sessions_of_the_sdks(place: &Place) {
+    const PROGRAMS: usize = 6;
+    const ROUNDS: usize = 15;
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let machines = machines(&folder, place, ["one", "other", "third"]);
+    let key = json!({ "project_key": "-home-me", "session_id": "0198f2c4-0000-7000-8000-000000000000" });
+    let store = |machine: &Machine, verb: &str, body: &Value| {
+        machine.post(&format!("/session-store/default/{verb}"), body)
+    };
+    let speak = |program: usize| {
+        for round in 0..ROUNDS {
+            let own = json!({ "type": "mode", "program": program, "round": round });
+            let shared = json!({ "type": "user", "uuid": format!("u{round}") });
+            let batches = json!([{ "id": format!("{program}-{round}"), "entries": [own, shared] }]);
+            let append = |machine| store(machine, "append", &json!({ "key": key, "batches": batches })).ok();
+            until("it is taken", || append(fastrand::choice(&machines)?));
+            // The answer was lost, as far as this program knows.
+            let again = until("and again", || append(fastrand::choice(&machines)?));
+            assert_eq!(again["added"], 0, "program {program}, round {round}");
+        }
+    };
+    std::thread::scope(|scope| {
+        let speaking: Vec<_> = (0..PROGRAMS).map(|program| scope.spawn(move || speak(program))).collect();
+        for machine in machines.iter().cycle().take_while(|_| speaking.iter().any(|it| !it.is_finished())) {
+            std::thread::sleep(Duration::from_millis(fastrand::u64(200..800)));
+            machine.kill();
+            machine.start();
+        }
+    });
+    let loaded = machines.each_ref().map(|machine| {
+        let loaded = store(machine, "load", &json!({ "key": key })).unwrap();
+        loaded["entries"].as_array().unwrap().clone()
+    });
+    let [entries, ..] = &loaded;
+    assert!(loaded.iter().all(|it| it == entries), "{loaded:?}");
+    let rounds = |is_one: &dyn Fn(&Value) -> bool| {
+        let found = entries.iter().filter(|entry| is_one(entry));
+        found.map(|entry| entry["round"].as_u64().unwrap_or_default()).collect::<Vec<_>>()
+    };
+    for program in 0..PROGRAMS {
+        let own = rounds(&|entry| entry["program"] == program);
+        assert_eq!(own, (0..ROUNDS as u64).collect::<Vec<_>>(), "program {program}, in its order");
+    }
+    for round in 0..ROUNDS {
+        assert_eq!(rounds(&|entry| entry["uuid"] == format!("u{round}")).len(), 1, "round {round}");
+    }
+    assert_eq!(store(&machines[2], "delete", &json!({ "key": key })).unwrap()["deleted"], 1);
+    for machine in &machines {
+        assert_eq!(store(machine, "load", &json!({ "key": key })).unwrap()["entries"], Value::Null);
+    }
 }
 
 #[test]

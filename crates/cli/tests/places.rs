@@ -1,7 +1,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use rethread_testkit::{Postgres, S3};
+use rethread_testkit::{Access, Postgres, S3};
 
 use crate::kit::{Home, Said, cannot};
 
@@ -137,4 +137,29 @@ fn a_bucket_is_reached_as_the_environment_says() {
     ]);
     let refused = home.run(&["--store", &url, "list"]);
     assert!(refused.code == 2 && refused.err.contains("AWS_ALLOW_HTTP is not true"), "{refused:?}");
+}
+
+#[test]
+fn a_bucket_whose_server_ignores_conditions_is_refused_when_it_is_listed_served_or_written_to() {
+    let Some(server) = S3::start(Access::Open) else {
+        return cannot("there is no S3 server: scripts/setup s3");
+    };
+    let commands = [&["list"][..], &["serve", "--listen", "127.0.0.1:0"], &["new"]];
+    let ignored = [&["if-none-match"][..], &["if-match"], &["if-match", "if-none-match"]];
+    // Also where nobody has kept anything yet.
+    for (is_empty, ignored) in [true, false].into_iter().flat_map(|it| ignored.map(|ignored| (it, ignored))) {
+        for words in commands {
+            let (way, store) = (server.way(), format!("s3://{}/team", server.bucket()));
+            let mut home = Home::new();
+            home.set([("RETHREAD_STORE", &store)]);
+            home.add(way.variables());
+            assert_eq!(home.run(if is_empty { &["list"] } else { &["new"] }).code, 0);
+            way.ignore(ignored);
+            let mut command = home.through(&["timeout", "60"], words);
+            let said = command.output().unwrap();
+            let told = String::from_utf8_lossy(&said.stderr);
+            assert_eq!(said.status.code(), Some(1), "{ignored:?} {words:?}: {told}");
+            assert!(told.contains(" ignores If-") && told.contains("hint: use a server"), "{told}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ use crate::connection::{Connection, Maker};
 use crate::failure::{Failure, backend};
 use crate::lent::{Lent, Purpose};
 use crate::limbo::Limbo;
-use crate::schema::{self, Whose};
+use crate::schema::{LAYOUTS, Whose};
 use crate::settings::Settings;
 
 /// How many connections there are at once: as many as a store has writers, and as many readers beside them.
@@ -83,7 +83,7 @@ impl Connections {
     {
         if !self.is_ready.load(Ordering::Acquire) {
             let lent = self.lend(Purpose::Read).await?;
-            let found = self.wait(schema::look(lent.connection())).await;
+            let found = self.wait(LAYOUTS.look(lent.connection())).await;
             match lent.end("look into", found)?.whose(&self.place)? {
                 Whose::Nobodys => return Ok(None),
                 Whose::Ours => self.is_ready.store(true, Ordering::Release),
@@ -106,7 +106,7 @@ impl Connections {
     {
         if !self.is_ready.load(Ordering::Acquire) {
             let lent = self.lend(Purpose::Write).await?;
-            let made = self.wait(schema::make(lent.connection())).await;
+            let made = self.wait(LAYOUTS.make(lent.connection())).await;
             lent.end("begin", made)?.whose(&self.place)?;
             self.is_ready.store(true, Ordering::Release);
         }

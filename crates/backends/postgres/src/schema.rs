@@ -62,6 +62,13 @@ ALTER TABLE rethread.parts ALTER COLUMN bytes SET STORAGE EXTERNAL;
 /// The newest layout that this program knows.
 const NEWEST: i32 = MIGRATIONS.len() as i32;
 
+/// The layouts of this program.
+pub(crate) const LAYOUTS: Layouts = Layouts(&MIGRATIONS);
+
+/// Layouts, each as it comes from the one before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layouts(&'static [&'static str]);
+
 /// What is in a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
@@ -98,43 +105,52 @@ impl Found {
     }
 }
 
-/// Looks what is there, and changes it only if an earlier release made it.
-pub(crate) async fn look(connection: Connection) -> Result<Found, PostgresError> {
-    match found(&connection).await? {
-        Found::Format(older) if older < NEWEST => make(connection).await,
-        found => Ok(found),
+impl Layouts {
+    fn newest(self) -> i32 {
+        self.0.len() as i32
     }
-}
 
-/// Makes the tables, or makes them those of this release, unless somebody else just has. A newer one's are left alone.
-pub(crate) async fn make(connection: Connection) -> Result<Found, PostgresError> {
-    if let current @ Found::Format(NEWEST..) = found(&connection).await? {
-        return Ok(current);
-    }
-    connection.begin().await?;
-    connection.ask("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
-    let found = match found(&connection).await? {
-        Found::Nothing => {
-            // Not IF NOT EXISTS: who may use a schema may not always make one.
-            let made = connection.ask("SELECT 1 FROM pg_namespace WHERE nspname = 'rethread'", &[]).await?;
-            if made.is_empty() {
-                connection.run("CREATE SCHEMA rethread").await?;
-            }
-            migrate(&connection, 0).await?
+    /// Looks what is there, and changes it only if an earlier release made it.
+    pub(crate) async fn look(self, connection: Connection) -> Result<Found, PostgresError> {
+        match found(&connection).await? {
+            Found::Format(older) if older < self.newest() => self.make(connection).await,
+            found => Ok(found),
         }
-        Found::Format(older @ 0..NEWEST) => migrate(&connection, older).await?,
-        found => found,
-    };
-    connection.commit().await?;
-    Ok(found)
-}
-
-async fn migrate(connection: &Connection, from: i32) -> Result<Found, PostgresError> {
-    for migration in &MIGRATIONS[from.unsigned_abs() as usize..] {
-        connection.run(migration).await?;
     }
-    connection.change("UPDATE rethread.format SET version = $1", &[&NEWEST]).await?;
-    Ok(Found::Format(NEWEST))
+
+    /// Makes the tables, or makes them those of this release, unless somebody else just has. A newer one's are left alone.
+    pub(crate) async fn make(self, connection: Connection) -> Result<Found, PostgresError> {
+        if let current @ Found::Format(version) = found(&connection).await?
+            && version >= self.newest()
+        {
+            return Ok(current);
+        }
+        connection.begin().await?;
+        connection.ask("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+        let found = match found(&connection).await? {
+            Found::Nothing => {
+                // Not IF NOT EXISTS: who may use a schema may not always make one.
+                let made =
+                    connection.ask("SELECT 1 FROM pg_namespace WHERE nspname = 'rethread'", &[]).await?;
+                if made.is_empty() {
+                    connection.run("CREATE SCHEMA rethread").await?;
+                }
+                self.migrate(&connection, 0).await?
+            }
+            Found::Format(older) if older < self.newest() => self.migrate(&connection, older).await?,
+            found => found,
+        };
+        connection.commit().await?;
+        Ok(found)
+    }
+
+    async fn migrate(self, connection: &Connection, from: i32) -> Result<Found, PostgresError> {
+        for migration in &self.0[from.unsigned_abs() as usize..] {
+            connection.run(migration).await?;
+        }
+        connection.change("UPDATE rethread.format SET version = $1", &[&self.newest()]).await?;
+        Ok(Found::Format(self.newest()))
+    }
 }
 
 async fn found(connection: &Connection) -> Result<Found, PostgresError> {
@@ -150,4 +166,91 @@ async fn found(connection: &Connection) -> Result<Found, PostgresError> {
             version.and_then(|row| row.get(0)).map_or(Found::Another, Found::Format)
         }
     })
+}
+
+/// Layouts that are still to come, against a real server: there is only one so far.
+#[cfg(test)]
+mod tests {
+    use pollster::block_on;
+    use rethread_store::{Entry, NewSession, Options, Store};
+    use rethread_testkit::{Postgres, cannot};
+    use tokio::runtime::Runtime;
+
+    use super::*;
+    use crate::connection::connect;
+    use crate::{PostgresBackend, Settings};
+
+    /// Slow enough that whoever comes second finds the first one at it.
+    const LATER: Layouts = Layouts(&[
+        MIGRATIONS[0],
+        "ALTER TABLE rethread.logs ADD COLUMN lines bigint NOT NULL DEFAULT 0;
+        SELECT pg_sleep(0.3);
+        UPDATE rethread.logs SET lines = (SELECT count(*) FROM rethread.lines WHERE log = logs.id);",
+        "ALTER TABLE rethread.logs RENAME COLUMN lines TO held",
+    ]);
+    const FAILING: Layouts =
+        Layouts(&[MIGRATIONS[0], "ALTER TABLE rethread.logs ADD COLUMN held bigint", "SELECT 1 / 0"]);
+    const STATE: &str = "SELECT (SELECT version FROM rethread.format), count(*), sum(octet_length(bytes))
+        FROM rethread.lines";
+    const HELD: &str = "SELECT count(*) FROM information_schema.columns WHERE column_name = 'held'";
+
+    fn store(url: &str) -> Store {
+        Store::new(PostgresBackend::new(Settings::parse(url).unwrap()).unwrap(), Options::default())
+    }
+
+    /// Returns a database of the first layout, with a session of four records.
+    fn first(server: &Postgres) -> (String, String) {
+        let database = server.database();
+        let (url, store) = (server.url(&database), store(&server.url(&database)));
+        let session = block_on(store.create(NewSession::default().id("s".parse().unwrap()))).unwrap();
+        for text in ["a", "b", "c"] {
+            session.append_and_wait(Entry::parse(format!(r#"{{"text":"{text}"}}"#)).unwrap()).unwrap();
+        }
+        store.close().unwrap();
+        (database, url)
+    }
+
+    fn server() -> Option<&'static Postgres> {
+        let server = Postgres::shared();
+        if server.is_none() {
+            cannot("PostgreSQL is not installed: apt-get install postgresql");
+        }
+        server
+    }
+
+    #[test]
+    fn many_that_find_an_earlier_layout_at_once_change_it_once_and_keep_what_is_in_it() {
+        let Some(server) = server() else { return };
+        let (database, url) = first(server);
+        let before = server.sql(&database, STATE);
+        assert!(before.starts_with("1|4|"), "{before}");
+        let runtime = Runtime::new().unwrap();
+        let look = || async {
+            let connection = connect(Settings::parse(&url).unwrap()).await.unwrap();
+            LATER.look(connection).await.unwrap()
+        };
+        let looked = runtime.block_on(futures_util::future::join_all((0..6).map(|_| look())));
+        assert_eq!(looked, [Found::Format(3); 6]);
+        assert_eq!(server.sql(&database, STATE), before.replacen('1', "3", 1));
+        assert_eq!(server.sql(&database, "SELECT held FROM rethread.logs"), "4");
+        // Who does not know that layout leaves it alone.
+        let refused = block_on(store(&url).open(&"s".parse().unwrap())).unwrap_err();
+        assert!(matches!(refused, Error::NewerFormat { known: 1, .. }), "{refused:?}");
+    }
+
+    #[test]
+    fn a_migration_that_fails_leaves_the_database_as_it_was() {
+        let Some(server) = server() else { return };
+        let (database, url) = first(server);
+        let before = server.sql(&database, STATE);
+        let runtime = Runtime::new().unwrap();
+        let failed = runtime.block_on(async {
+            let connection = connect(Settings::parse(&url).unwrap()).await.unwrap();
+            FAILING.look(connection).await
+        });
+        assert!(failed.is_err(), "{failed:?}");
+        assert_eq!((server.sql(&database, STATE), server.sql(&database, HELD)), (before, "0".into()));
+        let session = block_on(store(&url).open(&"s".parse().unwrap())).unwrap();
+        assert_eq!(block_on(session.messages()).unwrap().records.len(), 3);
+    }
 }

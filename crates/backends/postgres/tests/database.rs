@@ -7,7 +7,7 @@ use rethread_store::backend::{Append, Backend as _, Durability, Expect, From, Ke
 use rethread_store::{BlobId, Error, Options, Store};
 use rethread_testkit::Postgres;
 
-use crate::kit::{entry, installed, line, messages, on, server, store_on};
+use crate::kit::{entry, ids, installed, line, messages, on, server, store_on};
 
 fn key() -> Key {
     Key::store("format").unwrap()
@@ -48,6 +48,37 @@ fn the_schema_of_another_program_is_left_alone() {
     assert_eq!(server.sql(&database, tables), "1");
 }
 
+/// Returns what every column is, and every index: a layout.
+fn layout(server: &Postgres, database: &str) -> String {
+    let columns = "SELECT table_name, column_name, data_type, collation_name, is_nullable, column_default, is_identity
+        FROM information_schema.columns WHERE table_schema = 'rethread' ORDER BY table_name, ordinal_position";
+    let indexes = "SELECT indexdef FROM pg_indexes WHERE schemaname = 'rethread' ORDER BY indexname";
+    let options = "SELECT relname, reloptions FROM pg_class
+        WHERE relnamespace = 'rethread'::regnamespace AND relkind = 'r' ORDER BY relname";
+    [columns, indexes, options].map(|sql| server.sql(database, sql)).join("\n")
+}
+
+#[test]
+fn a_database_of_the_first_layout_is_read_and_written_and_becomes_that_of_this_release() {
+    let Some(server) = server() else { return };
+    let (first, fresh) = (server.database(), server.database());
+    server.sql(&first, include_str!("fixtures/layout-1.sql"));
+    let store = Store::new(on(&server.url(&first)), Options::default());
+    let session = block_on(store.open(&"s".parse().unwrap())).unwrap();
+    assert_eq!(ids(&session), ["u0", "u1", "u2"]);
+    assert_eq!(block_on(session.metadata()).unwrap().name.as_deref(), Some("first"));
+    let report = block_on(store.verify(session.id())).unwrap();
+    assert!(report.is_ok(), "{report:?}");
+    let content = block_on(store.backend().get_blob(&BlobId::of(b"content"), 0..99)).unwrap();
+    assert_eq!(content.unwrap(), "content");
+    session.append_and_wait(entry("u3")).unwrap();
+    assert_eq!(ids(&session), ["u0", "u1", "u2", "u3"]);
+    store.close().unwrap();
+    store_on(&server.url(&fresh)).0.close().unwrap();
+    // Were a migration changed that is out there, databases would differ by their age.
+    assert_eq!(layout(server, &first), layout(server, &fresh));
+}
+
 #[test]
 fn a_newer_layout_is_refused() {
     let Some(server) = server() else { return };
@@ -58,6 +89,7 @@ fn a_newer_layout_is_refused() {
     let (read, written) = (block_on(backend.get(&key())), block_on(backend.put(&key(), b"2", Expect::Any)));
     assert!(matches!(read, Err(Error::NewerFormat { known: 1, .. })), "{read:?}");
     assert!(matches!(written, Err(Error::NewerFormat { known: 1, .. })), "{written:?}");
+    assert_eq!(server.sql(&database, "SELECT version FROM rethread.format"), "2", "it is left as it is");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use rethread_store::{Error, Result};
 
 use crate::bucket::{Bucket, Expected, Got};
-use crate::layout::{MARKER, VERSION};
+use crate::layout::{self, MARKER, VERSION};
 
 /// No object has this tag.
 const NOBODYS: &str = "\"00000000000000000000000000000000\"";
@@ -77,12 +77,24 @@ fn mark() -> Bytes {
 }
 
 /// Asks the server for what it must refuse; returns how it would let writers down if it does it. Nothing is made by that
-/// where conditions hold. Where the marker is not there yet, only one of them can be tried without making it.
+/// where the marker is; where it is not, an object of its own is there for as long as that takes.
 async fn broken_promise(bucket: &Bucket, is_laid: bool) -> Result<Option<&'static str>> {
-    if is_laid && bucket.is_put_against(MARKER, &Expected::Absent, mark()).await? {
+    if is_laid {
+        return broken_about(bucket, MARKER).await;
+    }
+    let key = layout::tried();
+    bucket.replace(&key, &Expected::Absent, mark()).await?;
+    let broken = broken_about(bucket, &key).await;
+    bucket.delete(&[key]).await?;
+    broken
+}
+
+/// The same, about an object that is there.
+async fn broken_about(bucket: &Bucket, key: &str) -> Result<Option<&'static str>> {
+    if bucket.is_put_against(key, &Expected::Absent, mark()).await? {
         return Ok(Some("ignores If-None-Match, so appends at once would overwrite each other"));
     }
-    if bucket.is_put_against(MARKER, &Expected::Etag(NOBODYS.into()), mark()).await? {
+    if bucket.is_put_against(key, &Expected::Etag(NOBODYS.into()), mark()).await? {
         return Ok(Some("ignores If-Match, so changes at once would overwrite each other"));
     }
     Ok(None)

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rethread_store::SessionId;
 use rethread_store::backend::LogKey;
 
+use crate::layout;
 use crate::piece::Piece;
 use crate::tail::Tail;
 
@@ -18,11 +19,17 @@ const TAILS: usize = 512;
 const BYTES: usize = 48 << 20;
 
 /// What is remembered of logs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Known {
+    /// What this writer is called: no other ever was.
+    writer: String,
+    turns: Mutex<HashMap<LogKey, Turn>>,
     tails: Mutex<HashMap<LogKey, Seen>>,
     parts: Mutex<VecDeque<(String, Arc<Piece>)>>,
 }
+
+/// Who has it may append.
+type Turn = Arc<tokio::sync::Mutex<()>>;
 
 /// A tail, as it was when somebody last looked.
 #[derive(Clone, Debug)]
@@ -46,7 +53,27 @@ impl Seen {
     }
 }
 
+impl Default for Known {
+    fn default() -> Self {
+        let writer = layout::fresh();
+        Self { writer, turns: Mutex::default(), tails: Mutex::default(), parts: Mutex::default() }
+    }
+}
+
 impl Known {
+    pub(crate) fn writer(&self) -> &str {
+        &self.writer
+    }
+
+    /// Returns what those who append to a log take turns by.
+    pub(crate) fn turn(&self, log: &LogKey) -> Turn {
+        let mut turns = lock(&self.turns);
+        if turns.len() >= TAILS && !turns.contains_key(log) {
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        }
+        turns.entry(log.clone()).or_default().clone()
+    }
+
     pub(crate) fn tail(&self, log: &LogKey) -> Option<Seen> {
         lock(&self.tails).get(log).cloned()
     }

@@ -52,6 +52,11 @@ pub(crate) fn content(blob: &BlobId, name: &str) -> String {
     format!("{CONTENTS}{blob}!{name}")
 }
 
+/// Returns an object to try a server with, where there is nothing of ours yet.
+pub(crate) fn tried() -> String {
+    format!("tried!{}", fresh())
+}
+
 /// Returns a name that nothing ever had.
 pub(crate) fn fresh() -> String {
     uuid::Uuid::new_v4().simple().to_string()

@@ -23,6 +23,9 @@ pub(crate) async fn append(
     lines: &[Line],
 ) -> Result<Append> {
     let done = Append::Done { durability: Durability::Synced, found: Vec::new() };
+    // One after the other: so whatever this writer has added is known, but for what it got no answer to.
+    let turn = known.turn(log);
+    let _turn = turn.lock().await;
     let next = |seen: &Option<Seen>| seen.as_ref().map_or(0, |seen| seen.tail.next());
     let mut seen = known.tail(log);
     if next(&seen) != at || lines.is_empty() {
@@ -47,7 +50,7 @@ pub(crate) async fn append(
             }
             Replaced::Conflict => {
                 seen = look(bucket, known, log).await?;
-                if holds(bucket, known, log, at, lines).await? {
+                if is_ours(bucket, known, log, seen.as_ref(), at, lines).await? {
                     return Ok(done);
                 }
                 // Nobody refers to it, and nobody will: that state of the log is history.
@@ -71,10 +74,12 @@ async fn compose(
 ) -> Result<(Tail, Option<String>)> {
     let key = layout::tail(log);
     // The first lines never go to a part: one without a log is nobody's, and is swept.
-    let Some(tail) = seen.map(|seen| &seen.tail) else { return Ok((Tail::with(None, &key, lines), None)) };
+    let Some(tail) = seen.map(|seen| &seen.tail) else {
+        return Ok((Tail::with(None, &key, lines, known.writer()), None));
+    };
     let size = lines.iter().map(|line| line.as_bytes().len() + 1).sum();
     let (merge, sealed, added) = match tail.plan(size) {
-        Plan::Add => return Ok((Tail::with(Some(tail), &key, lines), None)),
+        Plan::Add => return Ok((Tail::with(Some(tail), &key, lines, known.writer()), None)),
         Plan::Seal { merge } => (merge, &lines[..0], lines),
         Plan::SealAll { merge } => (merge, lines, &lines[..0]),
     };
@@ -95,7 +100,7 @@ async fn compose(
     let part_key = layout::part(log, &name);
     bucket.put(&part_key, bytes.clone()).await?;
     known.keep_part(&part_key, Arc::new(Piece::new(part_key.clone(), first, next, bytes)));
-    Ok((tail.sealed(&key, part, merge, added), Some(name)))
+    Ok((tail.sealed(&key, part, merge, added, known.writer()), Some(name)))
 }
 
 /// Looks how a log ends.
@@ -193,6 +198,22 @@ async fn gather(
     }
     tail.piece().add_to(chunk, &mut size, max_bytes);
     Ok(true)
+}
+
+/// Returns whether these lines stand there because we have sent them. Another's may be the same, to the byte; only where
+/// nobody remembers whose they are, because an older program was there or a crowd, do they count as ours.
+async fn is_ours(
+    bucket: &Bucket,
+    known: &Known,
+    log: &LogKey,
+    seen: Option<&Seen>,
+    at: Position,
+    lines: &[Line],
+) -> Result<bool> {
+    match seen.map(|seen| seen.tail.is_by(known.writer(), at)) {
+        None | Some(Some(false)) => Ok(false),
+        Some(Some(true) | None) => holds(bucket, known, log, at, lines).await,
+    }
 }
 
 /// Returns whether these very lines stand there.

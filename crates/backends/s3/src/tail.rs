@@ -25,6 +25,8 @@ const WHOLE: u64 = 8 << 20;
 const TIMES: u64 = 8;
 /// So many parts that were merged are deleted at once.
 const TOGETHER: usize = 8;
+/// So many writers are remembered.
+const WRITERS: usize = 32;
 
 /// The end of a log.
 #[derive(Clone, Debug)]
@@ -48,6 +50,9 @@ struct Head {
     parts: Vec<Part>,
     /// Parts that were merged into others, and are still to be deleted.
     merged: Vec<String>,
+    /// Who added something, and where each did so last, in the order of that. Older programs leave it out.
+    #[serde(default)]
+    writers: Vec<(String, Position)>,
 }
 
 /// An object that holds older lines, and never changes.
@@ -98,6 +103,16 @@ impl Tail {
         &self.piece
     }
 
+    /// Returns whether it was this writer who added what begins at a position; `None` if that is not known any more.
+    pub(crate) fn is_by(&self, writer: &str, at: Position) -> Option<bool> {
+        let writers = &self.head.writers;
+        match writers.iter().find(|(name, _)| name == writer) {
+            Some((_, last)) => Some(*last == at),
+            // Those who were here longest ago are forgotten first: where one of them is known, so is everybody since.
+            None => writers.iter().any(|(_, last)| *last <= at).then_some(false),
+        }
+    }
+
     /// Returns whether the tail says of an object that it belongs to the log, or did.
     pub(crate) fn names(&self, part: &str) -> bool {
         self.head.parts.iter().any(|known| known.name == part)
@@ -127,18 +142,21 @@ impl Tail {
         self.head.parts.iter().rev().take_while(small).count()
     }
 
-    /// Returns the state after lines were added to one, or to none at all.
-    pub(crate) fn with(before: Option<&Self>, key: &str, lines: &[Line]) -> Self {
+    /// Returns the state after a writer added lines to one, or to none at all.
+    pub(crate) fn with(before: Option<&Self>, key: &str, lines: &[Line], writer: &str) -> Self {
         let mut head = before.map(|before| before.head.clone()).unwrap_or_default();
+        head.sign(writer);
         head.appends += 1;
         head.next += lines.len() as Position;
         let bytes = joined(before.map(|before| before.piece.bytes()), lines);
         Self::made(head, key, bytes)
     }
 
-    /// Returns the state after what stood here went to a part that takes the place of the last ones, and these lines came.
-    pub(crate) fn sealed(&self, key: &str, part: Part, merge: usize, lines: &[Line]) -> Self {
+    /// Returns the state after what stood here went to a part that takes the place of the last ones, and these lines of a
+    /// writer came.
+    pub(crate) fn sealed(&self, key: &str, part: Part, merge: usize, lines: &[Line], writer: &str) -> Self {
         let mut head = self.head.clone();
+        head.sign(writer);
         let kept = head.parts.len() - merge;
         head.merged.extend(head.parts.drain(kept..).map(|part| part.name));
         head.parts.push(part);
@@ -182,6 +200,14 @@ impl Head {
     /// Returns the position of the first line below.
     fn first(&self) -> Position {
         self.parts.last().map_or(0, |part| part.next)
+    }
+
+    /// Notes who adds what comes next.
+    fn sign(&mut self, writer: &str) {
+        self.writers.retain(|(name, _)| name != writer);
+        self.writers.push((writer.to_owned(), self.next));
+        let forgotten = self.writers.len().saturating_sub(WRITERS);
+        self.writers.drain(..forgotten);
     }
 }
 

@@ -47,6 +47,87 @@ fn an_append_whose_answer_is_lost_while_others_go_on_is_found_beneath_theirs() {
 }
 
 #[test]
+fn lines_of_two_writers_that_are_the_same_to_the_byte_are_two_appends() {
+    let Some(place) = Place::new() else { return };
+    let (other, log) = (place.backend(), messages("s"));
+    let way = S3::shared().unwrap().way();
+    let one = place.backend_by(&way);
+    append(&one, &log, &[line(0, "a")]);
+    let same = |at| [line(at, "same")];
+    let append_to = |backend: &rethread_s3::S3Backend, at| {
+        block_on(backend.append(&log, at, &same(at), Durability::Synced)).unwrap()
+    };
+    for (at, mishap) in (1..).zip([None, Some(Mishap::LoseRequest), Some(Mishap::Slow)]) {
+        // Whoever comes second knows the log as it was, and finds there what it wanted to add.
+        assert_eq!(block_on(one.read(&log, From::Last, 1)).unwrap().next, at);
+        append(&other, &log, &same(at));
+        way.meet([mishap]);
+        assert_eq!(append_to(&one, at), Append::Moved { next: at + 1 }, "{mishap:?}");
+    }
+    for (at, mishap) in (4..).zip([Mishap::LoseAnswer, Mishap::Twice, Mishap::Echo, Mishap::Fail]) {
+        assert_eq!(block_on(other.read(&log, From::Last, 1)).unwrap().next, at);
+        way.meet([Some(mishap)]);
+        append(&one, &log, &same(at));
+        assert_eq!(append_to(&other, at), Append::Moved { next: at + 1 }, "{mishap:?}");
+    }
+    assert_eq!(whole(&place.backend(), &log).lines.len(), 8);
+}
+
+#[test]
+fn in_any_weather_writers_who_say_the_same_are_each_heard_as_often_as_they_were_told() {
+    let Some(place) = Place::new() else { return };
+    let log = messages("s");
+    append(&place.backend(), &log, &[line(0, "a")]);
+    place.way.bad_weather(5);
+    let backends = [place.backend(), place.backend()];
+    let speak = |backend: &rethread_s3::S3Backend| {
+        let (mut at, mut done) = (1, 0);
+        while done < 25 {
+            match block_on(backend.append(&log, at, &[line(at, "same")], Durability::Synced)).unwrap() {
+                Append::Done { .. } => (at, done) = (at + 1, done + 1),
+                Append::Moved { next } => at = next,
+                part @ Append::Part { .. } => panic!("{part:?}"),
+            }
+        }
+    };
+    // Two of them in one process, which have a name in common.
+    std::thread::scope(|scope| {
+        for backend in [&backends[0], &backends[0], &backends[1]] {
+            scope.spawn(move || speak(backend));
+        }
+    });
+    place.way.bad_weather(0);
+    let read = whole(&place.backend(), &log);
+    assert_eq!((read.lines.len(), read.damage), (76, Vec::new()));
+}
+
+#[test]
+fn where_an_older_program_has_left_out_who_wrote_what_an_append_is_known_by_its_lines() {
+    let Some(place) = Place::new() else { return };
+    let (reader, log) = (place.backend(), messages("s"));
+    let way = S3::shared().unwrap().way();
+    let one = place.backend_by(&way);
+    append(&one, &log, &[line(0, "a")]);
+    way.meet([Some(Mishap::LoseAnswer), Some(Mishap::KeepBack)]);
+    std::thread::scope(|scope| {
+        let ours =
+            scope.spawn(|| block_on(one.append(&log, 1, &[line(1, "ours")], Durability::Synced)).unwrap());
+        while block_on(reader.read(&log, From::Last, 1)).unwrap().next < 2 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let tail = place.objects.join("sessions/s!messages.log");
+        let text = std::fs::read_to_string(&tail).unwrap();
+        let (before, after) = text.split_once(",\"writers\":").unwrap();
+        let (_, after) = after.split_once("]]").unwrap();
+        std::fs::write(tail, [before, after].concat()).unwrap();
+        way.let_through();
+        assert_eq!(ours.join().unwrap(), Append::Done { durability: Durability::Synced, found: Vec::new() });
+    });
+    append(&one, &log, &[line(2, "b")]);
+    assert_eq!(names(&whole(&one, &log).lines), ["a", "ours", "b"]);
+}
+
+#[test]
 fn a_part_whose_answer_is_lost_is_there_once() {
     let Some(place) = Place::new() else { return };
     let (backend, log) = (place.backend(), messages("s"));

@@ -1,5 +1,6 @@
 //! What a server must be, and what is in the bucket.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::thread;
 
@@ -32,12 +33,14 @@ fn a_server_that_ignores_conditions_is_refused_at_open_and_before_anything_is_ke
         let empty = Place::on(&server);
         for place in [&empty, &place] {
             place.way.ignore(ignored);
-            // By reading alone, where that can be known without making anything.
-            let read = block_on(place.backend().list(Space::Sessions, None, 9));
-            let is_known =
-                place.objects.join("rethread").try_exists().unwrap() || ignored.contains(&"if-match");
-            assert_eq!(read.is_err(), is_known, "{read:?}");
-            assert!(read.err().is_none_or(|refused| told(&refused).contains("ignores If-")));
+            let there = || {
+                let found = fs::read_dir(&place.objects).into_iter().flatten();
+                found.map(|it| it.unwrap().file_name()).collect::<BTreeSet<_>>()
+            };
+            let before = there();
+            let listed = block_on(place.backend().list(Space::Sessions, None, 9)).unwrap_err();
+            assert!(told(&listed).contains(&format!("ignores {named},")), "{}", told(&listed));
+            assert_eq!(there(), before, "what it was tried with is gone");
             let backend = place.backend();
             let refused =
                 block_on(backend.append(&messages("s"), 0, &[line(0, "a")], Durability::Synced)).unwrap_err();
@@ -56,7 +59,9 @@ fn nothing_is_made_by_reading() {
     let backend = place.backend();
     assert!(block_on(backend.list(Space::Sessions, None, 9)).unwrap().is_empty());
     assert!(block_on(backend.get_blob(&BlobId::of(b"x"), 0..9)).unwrap().is_none());
-    assert!(!place.objects.try_exists().unwrap());
+    // What the server was tried with is gone again; it makes folders of names.
+    assert_eq!(fs::read_dir(&place.objects).into_iter().flatten().count(), 0);
+    assert_eq!(place.way.requests().iter().filter(|asked| asked.contains("tried")).count(), 3);
 }
 
 #[test]

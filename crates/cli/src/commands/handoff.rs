@@ -90,11 +90,12 @@ impl Handoff {
         }
         let files = count(handed.files.len(), "file");
         ui.say(&format!("Session {} is handed over: {files}, {}.", context.short(id), size(bytes)));
-        let from = match &self.to {
-            Some(url) => format!("--from {}", quoted(&without_password(url))),
-            None => context.store_option(),
-        };
-        ui.say(&format!("On the other machine, where the project is: `rethread take {id} {from}`."));
+        let mut take = format!("rethread take {id}");
+        match &self.to {
+            Some(url) => take += &format!(" --from {}", quoted(&without_password(url))),
+            None => take.extend(context.store_option().map(|option| format!(" {option}"))),
+        }
+        ui.say(&format!("On the other machine, where the project is: `{take}`."));
         Ok(())
     }
 }
@@ -103,15 +104,21 @@ impl Handoff {
 fn refuse_what_is_older(id: &SessionId, to: Option<&Store>, context: &Context) -> Result<(), Failure> {
     let Some(theirs) = pollster::block_on(to.unwrap_or(&context.store).load(id))? else { return Ok(()) };
     let Some(last) = Handed::of(&theirs)? else { return Ok(()) };
-    let ours = pollster::block_on(context.store.load(id))?;
-    let is_known = match ours {
-        Some(ours) => last.is_in(&ours)?,
-        None => false,
+    let is_here = match to {
+        Some(_) => match pollster::block_on(context.store.load(id))? {
+            Some(ours) => last.is_in(&ours)?,
+            None => false,
+        },
+        // The only store has whatever anybody handed over: what is here has to tell.
+        None => !last.is_missed(&theirs, context)?,
     };
-    if is_known && last.is_gone_on_from(id.as_str(), context)? {
+    if is_here && last.is_gone_on_from(id.as_str(), context)? {
         return Ok(());
     }
     let message = format!("session {id} was handed over by {} since it was last here", last.host);
-    let hint = "`rethread take ID --from URL` takes that first; nothing was changed";
-    Err(Failure::failed(message, hint))
+    let take = match to {
+        Some(_) => "`rethread take ID --from URL`".to_owned(),
+        None => context.command_on("take", id),
+    };
+    Err(Failure::failed(message, format!("{take} takes that first; nothing was changed")))
 }

@@ -52,7 +52,11 @@ impl Serve {
         rethread_keeper::allow_many_open_files();
         let runtime = runtime(Threads::Several)?;
         runtime.block_on(async {
-            let running = Running::start(settings).await.map_err(|error| explain(&error))?;
+            let running = Running::start(settings).await.map_err(|error| match error {
+                // As every other command tells it, with what to do next.
+                rethread_keeper::Error::Store(error) => Failure::Store(error),
+                error => explain(&error),
+            })?;
             let sessions = count(running.sessions(), "session");
             let way = match self.typed.no_open || self.configured.no_open {
                 true => format!("{}/", running.url()),

@@ -35,10 +35,6 @@ impl Take {
         let theirs = pollster::block_on(shared.open(&id))?;
         let handoff = handed_over(&theirs)?;
         let cwd = self.here(&handoff)?;
-        let base = match pollster::block_on(context.store.load(&id))? {
-            Some(ours) => Handoff::common(&ours, &theirs)?,
-            None => None,
-        };
         // Nothing is copied unless it can be taken, and nothing is written unless it could be copied.
         let copy = || match &from {
             Some(from) => {
@@ -47,7 +43,7 @@ impl Take {
             }
             None => Ok(()),
         };
-        let transcript = handoff.unpack(base.as_ref(), &theirs, &cwd, context, copy)?;
+        let transcript = handoff.unpack(&theirs, &cwd, context, copy)?;
         if let Some(from) = &from {
             from.close()?;
         }

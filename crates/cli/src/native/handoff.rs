@@ -3,7 +3,7 @@
 //! Files are cut into pieces of one size. Transcripts only grow, so of one that was handed over before only the last piece
 //! and what came behind it is new.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,10 +72,7 @@ impl Handoff {
             let mut file = belongings.open(name)?;
             let (mut size, mut pieces) = (0, Vec::new());
             loop {
-                let piece = piece_of(&mut file);
-                let piece = piece.map_err(|error| {
-                    Failure::failed(format!("cannot read {name}: {error}"), "type it again")
-                })?;
+                let piece = piece_of(&mut file).map_err(cannot_read(name))?;
                 if piece.is_empty() {
                     break;
                 }
@@ -106,12 +103,6 @@ impl Handoff {
         Ok(Self::all_of(stored)?.pop())
     }
 
-    /// Returns what was last handed over of a session in both stores: there is no going back behind that.
-    pub(crate) fn common(ours: &Stored, theirs: &Stored) -> Result<Option<Self>, Failure> {
-        let known: HashSet<EntryId> = Self::all_of(theirs)?.into_iter().map(|handoff| handoff.id).collect();
-        Ok(Self::all_of(ours)?.into_iter().rfind(|handoff| known.contains(&handoff.id)))
-    }
-
     /// Returns whether a session was handed over from here, or taken to here, with this.
     pub(crate) fn is_in(&self, stored: &Stored) -> Result<bool, Failure> {
         Ok(Self::all_of(stored)?.iter().any(|handoff| handoff.id == self.id))
@@ -121,9 +112,37 @@ impl Handoff {
     pub(crate) fn is_gone_on_from(&self, session: &str, context: &Context) -> Result<bool, Failure> {
         let belongings = context.native.claude()?.belongings(session)?;
         let Some(name) = belongings.names().first() else { return Ok(false) };
-        let Some(file) = self.files.iter().find(|file| file.name == *name) else { return Ok(true) };
-        let is_beginning = file.is_beginning_of(&mut belongings.open(name)?);
-        is_beginning.map_err(|error| Failure::failed(format!("cannot read {name}: {error}"), "type it again"))
+        let Some(file) = self.file(name) else { return Ok(true) };
+        file.is_beginning_of(&mut belongings.open(name)?).map_err(cannot_read(name))
+    }
+
+    /// Returns whether a session here, whose transcript goes on from this, is still at something that was handed over
+    /// before. Only that with the same transcript can be meant: whoever takes a handoff has its transcript last.
+    pub(crate) fn is_missed(&self, shared: &Stored, context: &Context) -> Result<bool, Failure> {
+        let belongings = context.native.claude()?.belongings(shared.id().as_str())?;
+        let names = belongings.names();
+        let here = |name: &String| match names.contains(name) {
+            true => pieces_in(&mut belongings.open(name)?).map(Some).map_err(cannot_read(name)),
+            false => Ok(None),
+        };
+        let Some(transcript) = names.first() else { return Ok(false) };
+        let before = Self::all_of(shared)?.into_iter().take_while(|handoff| handoff.id != self.id);
+        for before in before.filter(|before| before.file(transcript) == self.file(transcript)) {
+            let all = self.files.iter().chain(&before.files).map(|file| &file.name);
+            let differing: Vec<&String> = all.filter(|name| self.file(name) != before.file(name)).collect();
+            let mut is_older = !differing.is_empty();
+            for name in differing {
+                is_older &= here(name)?.as_ref() == before.file(name).map(|file| &file.pieces);
+            }
+            if is_older {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn file(&self, name: &str) -> Option<&HandedFile> {
+        self.files.iter().find(|file| file.name == name)
     }
 
     fn all_of(stored: &Stored) -> Result<Vec<Self>, Failure> {
@@ -151,10 +170,9 @@ impl Handoff {
     }
 
     /// Looks whether it can be written to Claude Code's folder, as a session that works in another place, and does so if
-    /// `between` does not fail. `base` is what was last in both places. Returns the transcript.
+    /// `between` does not fail. Returns the transcript.
     pub(crate) fn unpack(
         &self,
-        base: Option<&Self>,
         shared: &Stored,
         cwd: &Path,
         context: &Context,
@@ -169,11 +187,12 @@ impl Handoff {
                 None => Ok(Box::new(io::empty())),
             }
         };
-        let known: HashMap<&str, &HandedFile> =
-            base.iter().flat_map(|base| &base.files).map(|file| (file.name.as_str(), file)).collect();
-        let is_as_it_was = |name: &str, here: &mut dyn io::Read| match known.get(name) {
-            Some(file) => file.is_in(here),
-            None => Ok(false),
+        // What is here as it was once handed over is in the store, so nothing is lost with it. Which of all handoffs was
+        // the last one here need not be known: this machine may have nothing of its own to remember that.
+        let all = Self::all_of(shared)?;
+        let is_as_it_was = |name: &str, here: &mut dyn io::Read| {
+            let here = pieces_in(here)?;
+            Ok(all.iter().filter_map(|handoff| handoff.file(name)).any(|file| file.pieces == here))
         };
         let names: Vec<&str> = self.files.iter().map(|file| file.name.as_str()).collect();
         let (session, was_at) = (shared.id().as_str(), self.cwd.as_path());
@@ -192,23 +211,25 @@ impl HandedFile {
         Box::new(Pieces { backend: Arc::clone(backend), rest, current })
     }
 
-    /// Returns whether this is what a reader gives.
-    fn is_in(&self, here: &mut dyn io::Read) -> io::Result<bool> {
-        for piece in &self.pieces {
-            if BlobId::of(&piece_of(here)?) != *piece {
-                return Ok(false);
-            }
-        }
-        Ok(piece_of(here)?.is_empty())
+    /// Returns whether what a reader gives begins with this.
+    fn is_beginning_of(&self, here: &mut dyn io::Read) -> io::Result<bool> {
+        Ok(pieces_in(&mut here.take(self.size))? == self.pieces)
     }
 }
 
-impl HandedFile {
-    /// Returns whether what a reader gives begins with this.
-    fn is_beginning_of(&self, here: &mut dyn io::Read) -> io::Result<bool> {
-        let mut beginning = here.take(self.size);
-        self.is_in(&mut beginning)
+/// Returns the names of the pieces that a file would be put into a store with.
+fn pieces_in(file: &mut dyn io::Read) -> io::Result<Vec<BlobId>> {
+    let mut pieces = Vec::new();
+    loop {
+        match piece_of(file)? {
+            piece if piece.is_empty() => return Ok(pieces),
+            piece => pieces.push(BlobId::of(&piece)),
+        }
     }
+}
+
+fn cannot_read(name: &str) -> impl FnOnce(io::Error) -> Failure {
+    move |error| Failure::failed(format!("cannot read {name}: {error}"), "type it again")
 }
 
 fn piece_of(file: &mut dyn io::Read) -> io::Result<Vec<u8>> {

@@ -132,7 +132,13 @@ impl Keeper {
                 let change = if is_first { listed.change } else { String::new() };
                 let seen = Seen { change, next, ..Seen::default() };
                 self.others.all().insert(id.clone(), Arc::new(AsyncMutex::new(seen)));
-                changed.push((!is_first).then_some(id));
+                // But what is asked in it has to be shown, and that its driver dies has to be seen.
+                let is_driven = || {
+                    let catalogue = self.catalogue();
+                    let known = catalogue.find(Some(Home::Stored), id.as_str());
+                    known.is_some_and(|it| it.card.state != SessionState::Idle)
+                };
+                changed.push((!is_first || is_driven()).then_some(id));
                 continue;
             };
             let seen = known.lock().await;
@@ -290,9 +296,17 @@ impl Keeper {
         let mut known = self.others.requests();
         let mut before: HashMap<String, Attention> =
             known.extract_if(|_, it| it.shown.session_id == session.as_str()).collect();
-        for attention in now {
-            let (id, state) = (attention.shown.id.clone(), attention.state);
+        for mut attention in now {
+            let id = attention.shown.id.clone();
             let was = before.remove(&id);
+            // What is over stays over: the last that a keeper said before it died is that somebody is asked, and whoever
+            // drives the session next has taken its lease before saying anything else.
+            if let Some(was) = was.as_ref().filter(|was| was.state != AttentionState::Pending)
+                && attention.state == AttentionState::Pending
+            {
+                attention = was.clone();
+            }
+            let state = attention.state;
             let kind = match (was.map(|was| was.state), state) {
                 (Some(was), now) if was == now => None,
                 (_, AttentionState::Pending) => Some(("attention.requested", json!(attention))),
