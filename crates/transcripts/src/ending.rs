@@ -89,10 +89,11 @@ impl Ending {
         EndingReader::read(bytes).end()
     }
 
-    /// Returns whether the last lines are what Claude Code writes when it leaves a session: then all about the session is
-    /// among them, or shortly before.
-    pub(crate) fn is_of_a_session_that_was_left(bytes: &[u8]) -> bool {
-        EndingReader::read(bytes).was_left()
+    /// Reads the last lines, the first of which is whole, of a session that Claude Code has left: it then writes the last
+    /// prompt within so many bytes of the end. Returns nothing if older lines could tell more.
+    pub(crate) fn of_left(bytes: &[u8], within: u64) -> Option<Self> {
+        let read = EndingReader::read(bytes);
+        (read.was_left() && read.prompt_from_end <= within).then(|| read.end())
     }
 
     /// Takes what an earlier part of the file knows better. What that is called counts less than what lies beside the file.
@@ -119,12 +120,15 @@ struct EndingReader {
     looked_at: usize,
     /// The last prompt was written again, and nothing was said since: by the version that wrote what was said last.
     is_written_again: bool,
+    /// How far from the end that begins.
+    prompt_from_end: u64,
 }
 
 impl EndingReader {
     fn read(bytes: &[u8]) -> Self {
-        let (mut reader, mut readable) = (Self::default(), false);
+        let (mut reader, mut readable, mut from_end) = (Self::default(), false, 0);
         for (at, (line, is_ended)) in lines_from_the_end(bytes).enumerate() {
+            from_end += line.len() as u64 + 1;
             if line.is_empty() {
                 continue;
             }
@@ -136,7 +140,11 @@ impl EndingReader {
                 reader.ending.is_torn |= is_last && read.is_err();
                 readable |= read.is_ok();
                 if let Ok(Strict(line)) = read {
+                    let was_written_again = reader.is_written_again;
                     reader.older(line);
+                    if reader.is_written_again && !was_written_again {
+                        reader.prompt_from_end = from_end;
+                    }
                 }
             } else if reader.wants_recent() {
                 // There may be any number of others in between, which tell neither model nor branch.

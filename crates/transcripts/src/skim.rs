@@ -19,7 +19,7 @@ use crate::scan::BYTE_ORDER_MARK;
 
 /// How much of the end is read: what the official SDKs read too.
 const TAIL: u64 = 64 << 10;
-/// How much of the end is read first, to see whether the last prompt was written again within it.
+/// Within how many bytes of the end the last prompt must have been written again for a shorter look.
 const LAST: u64 = 8 << 10;
 /// How much of the end is read if it was. Whatever Claude Code does not find in the 32 KiB before the last prompt it writes
 /// again with that; the line that they begin in is not looked at.
@@ -167,19 +167,8 @@ impl Skim {
             return Ok(Self { opening: opening.clone(), ending });
         }
         let least = if is_written_again { HEAD } else { LONG_HEAD };
-        let mut opening = OpeningReader::default();
-        let (mut length, mut read) = (HEAD, 0);
-        loop {
-            let bytes = buffer.read(file, 0, read, length.min(size), missing)?;
-            read = bytes.len();
-            let head = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
-            let is_enough = (opening.read(head) && length >= least) || length >= size.min(LONGEST_LINE);
-            if is_enough || (length >= LONG_HEAD && !opening.is_within_a_prompt(head)) {
-                let named = Ending::of(&head[..head.len().min(LONG_HEAD as usize)]);
-                return Ok(Self { opening: opening.end(head).named_in(&named), ending });
-            }
-            length *= if length < LONG_HEAD { 2 } else { 4 };
-        }
+        let opening = opening_at(file, size, HEAD, least, buffer, missing)?;
+        Ok(Self { opening, ending })
     }
 }
 
@@ -192,29 +181,43 @@ impl Skim {
         buffer: &mut Buffer,
         missing: Missing,
     ) -> io::Result<Option<Self>> {
-        let end = buffer.read(file, size - LAST - 1, 0, LAST + 1, missing)?;
-        if !Ending::is_of_a_session_that_was_left(&end[last_lines(end, LAST)..]) {
-            return Ok(None);
-        }
         let end = buffer.read(file, size - SHORT_TAIL - 1, 0, SHORT_TAIL + 1, missing)?;
-        let ending = Ending::of(&end[last_lines(end, SHORT_TAIL)..]);
+        let Some(ending) = Ending::of_left(&end[last_lines(end, SHORT_TAIL)..], LAST) else {
+            return Ok(None);
+        };
         let opening = match known {
             Some(opening) => opening.clone(),
-            None => {
-                let head = buffer.read(file, 0, 0, SHORT_HEAD, missing)?;
-                let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
-                let mut opening = OpeningReader::default();
-                if !opening.read(head) {
-                    return Ok(None);
-                }
-                opening.end(head).named_in(&Ending::of(head))
-            }
+            None => opening_at(file, size, SHORT_HEAD, SHORT_HEAD, buffer, missing)?,
         };
         // A name that was taken away is not written again, and must not come back from the beginning.
         let is_gone = |began: &Option<String>, ends: &Option<String>| began.is_some() && ends.is_none();
         let may_be_nameless = is_gone(&opening.custom_title, &ending.custom_title)
             || is_gone(&opening.ai_title, &ending.ai_title);
         Ok((!may_be_nameless).then_some(Self { opening, ending }))
+    }
+}
+
+/// Reads the beginning of a file: some bytes first, and more while they do not tell enough.
+fn opening_at(
+    file: &File,
+    size: u64,
+    first: u64,
+    least: u64,
+    buffer: &mut Buffer,
+    missing: Missing,
+) -> io::Result<Opening> {
+    let mut opening = OpeningReader::default();
+    let (mut length, mut read) = (first, 0);
+    loop {
+        let bytes = buffer.read(file, 0, read, length.min(size), missing)?;
+        read = bytes.len();
+        let head = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+        let is_enough = (opening.read(head) && length >= least) || length >= size.min(LONGEST_LINE);
+        if is_enough || (length >= LONG_HEAD && !opening.is_within_a_prompt(head)) {
+            let named = Ending::of(&head[..head.len().min(LONG_HEAD as usize)]);
+            return Ok(opening.end(head).named_in(&named));
+        }
+        length *= if length < LONG_HEAD { 2 } else { 4 };
     }
 }
 
@@ -323,6 +326,11 @@ mod tests {
             // An older version wrote the last prompt, and a newer one began to go on.
             let gone_on = write_and_look(&[asked, &old.repeat(lines), named, &old.repeat(20), again, &new]);
             assert_eq!(gone_on.custom_title.as_deref(), Some("mine"), "{lines} lines");
+            // A model stands further back than names can.
+            let large = |model: &str| said("2.1.325", model).replace("xx", "xxxxxxx");
+            let apart = [large("claude").repeat(lines), large("<synthetic>").repeat(6)];
+            let answered = write_and_look(&[asked, &apart[0], &apart[1], again]);
+            assert_eq!(answered.model.as_deref(), Some("claude"), "{lines} lines");
             let cases = [
                 ("a version that writes less again", asked, "2.1.120", "claude", again),
                 ("no version", asked, "", "claude", again),
@@ -330,7 +338,6 @@ mod tests {
                 ("no prompt", asked, "2.1.325", "claude", nothing),
                 ("nothing at all", asked, "2.1.325", "claude", ""),
                 ("the rest was torn off", asked, "2.1.325", "claude", &torn),
-                ("no model", asked, "2.1.325", "<synthetic>", again),
                 ("another name at the beginning", &[asked, named].concat(), "2.1.325", "claude", again),
             ];
             for (why, head, version, model, last) in cases {
