@@ -20,7 +20,7 @@ use crate::scan::BYTE_ORDER_MARK;
 /// How much of the end is read: what the official SDKs read too.
 const TAIL: u64 = 64 << 10;
 /// Within how many bytes of the end the last prompt must have been written again for a shorter look.
-const LAST: u64 = 8 << 10;
+const LAST: u64 = 2 << 10;
 /// How much of the end is read if it was. Whatever Claude Code does not find in the 32 KiB before the last prompt it writes
 /// again with that; the line that they begin in is not looked at.
 const SHORT_TAIL: u64 = LAST + (32 << 10) + (1 << 10);
