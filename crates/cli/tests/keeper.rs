@@ -537,8 +537,9 @@ fn no_tool_runs_while_the_keeper_cannot_answer_nor_after_it_was_killed() {
     rustix::process::kill_process(keeper, rustix::process::Signal::STOP).unwrap();
     fs::write(&gate, "").unwrap();
     let said = || {
-        let transcript = desk.home.transcript(id);
-        fs::read_to_string(transcript).is_ok_and(|text| text.contains("nobody saw this")).then_some(())
+        let mut folders = fs::read_dir(desk.home.config().join("projects")).ok()?.flatten();
+        let text = folders.find_map(|it| fs::read_to_string(it.path().join(format!("{id}.jsonl"))).ok())?;
+        text.contains("\"type\":\"tool_use\"").then_some(())
     };
     until("the agent wants to write", said);
     std::thread::sleep(Duration::from_secs(2));

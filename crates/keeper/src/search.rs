@@ -82,10 +82,10 @@ impl Hunt {
                     return;
                 }
                 let Some(session) = sessions.get(at) else { return };
-                let hits = hunter.look_into(session).unwrap_or_else(|NotRead| {
+                let mut hits = Vec::new();
+                if let Err(NotRead) = hunter.look_into(session, &mut hits) {
                     left_out.fetch_add(1, Ordering::Relaxed);
-                    Vec::new()
-                });
+                }
                 found
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
@@ -167,21 +167,28 @@ impl Hunter<'_> {
         if self.hunt.session.is_some() { self.hunt.limit } else { PER_SESSION }
     }
 
-    fn look_into(&self, place: &Place) -> Result<Vec<Hit>, NotRead> {
-        let Some(session) = &place.native else { return self.look_into_stored(&place.card) };
-        let mut hits = Vec::new();
-        self.look_into_file(&session.path, &place.card, None, &mut hits).map_err(|_| NotRead)?;
-        for agent in &session.subagents {
-            if hits.len() >= self.most() {
-                break;
+    /// Adds what is found in a session. What was found stays found if the rest cannot be read.
+    fn look_into(&self, place: &Place, hits: &mut Vec<Hit>) -> Result<(), NotRead> {
+        let card = &place.card;
+        match &place.native {
+            Some(session) => {
+                self.look_into_file(&session.path, card, None, hits).map_err(|_| NotRead)?;
+                for agent in &session.subagents {
+                    if hits.len() >= self.most() {
+                        break;
+                    }
+                    let path = Subagent::path_of(&session.path, agent);
+                    self.look_into_file(&path, card, Some(agent), hits).map_err(|_| NotRead)?;
+                }
+                Ok(())
             }
-            let path = Subagent::path_of(&session.path, agent);
-            self.look_into_file(&path, &place.card, Some(agent), &mut hits).map_err(|_| NotRead)?;
+            // It has no transcript yet.
+            None if card.home == Home::Native => Ok(()),
+            None => self.look_into_stored(card, hits),
         }
-        Ok(hits)
     }
 
-    fn look_into_stored(&self, card: &SessionCard) -> Result<Vec<Hit>, NotRead> {
+    fn look_into_stored(&self, card: &SessionCard, hits: &mut Vec<Hit>) -> Result<(), NotRead> {
         if Instant::now() > self.until {
             return Err(NotRead);
         }
@@ -189,11 +196,12 @@ impl Hunter<'_> {
         let read = async { self.keeper.store().open(&id).await?.messages().await };
         let history = self.runtime.block_on(read).map_err(|_| NotRead)?;
         let sifted = history.records.iter().filter(|record| self.sieve.is_match(record.entry.as_bytes()));
-        let hits = sifted.filter_map(|record| {
+        let found = sifted.filter_map(|record| {
             let said = Said::in_store(record.entry.as_bytes(), record.entry.id().as_str())?;
             self.look_at(said, card, None)
         });
-        Ok(hits.take(self.most()).collect())
+        hits.extend(found.take(self.most()));
+        Ok(())
     }
 
     fn look_into_file(

@@ -146,4 +146,10 @@ fn a_search_finds_what_stored_sessions_and_subagents_say() {
     assert_eq!(find(&kept, "q=what+x+says&role=assistant"), json!([]));
     let found = find(&kept, "q=errand");
     assert_eq!((&found[0]["session_id"], &found[0]["agent_id"]), (&json!(native), &json!("a7")));
+    // What was found stays found where a subagent's file is a link, which is not followed, and it is said that not all was read.
+    std::os::unix::fs::symlink("/etc/passwd", agents.join("agent-a8.jsonl")).unwrap();
+    drop(kept);
+    let kept = home.keeper();
+    let page = kept.get("/search?q=message").good();
+    assert_eq!((page["items"].as_array().unwrap().len(), &page["more"]), (2, &json!(true)));
 }

@@ -72,7 +72,10 @@ pub(crate) async fn list(
     scope: Scope,
     Asked(query): Asked<SessionsQuery>,
 ) -> Result<Json<SessionPage>, Problem> {
-    keeper.refresh_stored().await;
+    // Who wants only native ones does not wait for a store.
+    if query.home != Some(Home::Native) {
+        keeper.refresh_stored().await;
+    }
     let limit = query.limit.map_or(USUAL, |limit| (limit as usize).clamp(1, MOST));
     let cursor = match &query.cursor {
         Some(cursor) => Some(parse(cursor).ok_or_else(|| Problem::bad_request("that is no cursor"))?),
