@@ -4,12 +4,15 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::audit::Audit;
 use crate::credentials::Credentials;
 use crate::error::Result;
-use crate::failures::Failures;
+use crate::failures::{Failures, FailuresOfAKind};
 use crate::hosts::{Hosts, Scheme};
 use crate::metrics::Metrics;
+use crate::problem::Problem;
 
 /// What the gate goes by. A keeper has one, and so has a page that is served apart from it.
 #[derive(Debug)]
@@ -18,8 +21,9 @@ pub(crate) struct Door {
     pub(crate) hosts: Hosts,
     pub(crate) credentials: Credentials,
     pub(crate) failures: Failures,
-    /// Refusals that were written down lately: guessing must not fill the disk.
-    pub(crate) refusals: Failures,
+    /// Refusals that were written down lately: guessing must not fill the disk, and those of one kind must not keep
+    /// another out.
+    pub(crate) refusals: FailuresOfAKind,
     pub(crate) audit: Audit,
     pub(crate) metrics: Arc<Metrics>,
 }
@@ -37,10 +41,21 @@ impl Door {
             hosts: Hosts::new(address, allowed_hosts, scheme),
             credentials,
             failures: Failures::default(),
-            refusals: Failures::default(),
+            refusals: FailuresOfAKind::default(),
             audit: Audit::open(home)?,
             metrics: Arc::default(),
         })
+    }
+
+    /// Writes down that somebody was refused, and what they wanted.
+    pub(crate) fn refuse(&self, who: &str, problem: &Problem, about: Value) {
+        let kind = format!("{} {}", problem.code, problem.detail.as_deref().unwrap_or_default());
+        if self.refusals.another(&kind).is_none()
+            && let Value::Object(mut about) = about
+        {
+            about.insert("code".into(), Value::from(&*problem.code));
+            self.audit.write("refused", who, Value::Object(about));
+        }
     }
 
     /// Returns the name of our cookie: browsers keep those of all ports of a host together.

@@ -1,6 +1,6 @@
 //! How often somebody failed to come in lately: guessing gets slow, and whoever knows the token never notices.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,19 @@ const WITHIN: Duration = Duration::from_secs(60);
 /// Failures of the last minute.
 #[derive(Debug, Default)]
 pub(crate) struct Failures(Mutex<VecDeque<Instant>>);
+
+/// How often each kind of failure was, lately.
+#[derive(Debug, Default)]
+pub(crate) struct FailuresOfAKind(Mutex<HashMap<String, Failures>>);
+
+impl FailuresOfAKind {
+    /// Takes note of a failure; returns how long to wait if there were too many of its kind. There are only as many kinds
+    /// as whoever asks this knows.
+    pub(crate) fn another(&self, kind: &str) -> Option<Duration> {
+        let mut kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kinds.entry(kind.to_owned()).or_default().another()
+    }
+}
 
 impl Failures {
     /// Takes note of a failure; returns how long to wait if there were too many.

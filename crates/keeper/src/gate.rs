@@ -88,10 +88,7 @@ pub(crate) async fn gate(State(door): State<Arc<Door>>, mut request: Request, ne
         Err(problem) => {
             door.metrics.refused.add(1);
             let path: String = without_secrets(request.uri().path()).chars().take(200).collect();
-            let peer = format!("{peer:?}");
-            if door.refusals.another().is_none() {
-                door.audit.write("refused", &peer, json!({ "code": problem.code, "path": path }));
-            }
+            door.refuse(&format!("{peer:?}"), &problem, json!({ "path": path }));
             refused(problem)
         }
     };

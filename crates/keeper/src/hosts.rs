@@ -39,11 +39,11 @@ impl Hosts {
         let own = ["localhost", "127.0.0.1", "[::1]"].map(|name| format!("{name}:{port}"));
         let allowed: Vec<String> = allowed.iter().map(|name| name.to_ascii_lowercase()).collect();
         // Where no proxy stands before us, we are called by our port as well.
-        let direct: Vec<String> = match scheme {
-            Scheme::Http => Vec::new(),
-            Scheme::Https => allowed.iter().map(|name| with_port(name, port)).collect(),
+        let direct: Vec<String> = allowed.iter().map(|name| with_port(name, port)).collect();
+        let own_name = match scheme {
+            Scheme::Http => scheme.of(&own[0]),
+            Scheme::Https => scheme.of(direct.first().unwrap_or(&own[0])),
         };
-        let own_name = scheme.of(direct.first().unwrap_or(&own[0]));
         let hosts: Vec<String> = own.into_iter().chain(allowed).chain(direct).collect();
         // Behind a proxy that ends TLS the page comes from https.
         let schemes: &[Scheme] = match scheme {

@@ -43,7 +43,7 @@ impl Prompts {
         let suffix = format!("-{message}.json");
         for name in names(&folder).into_iter().filter(|name| name.ends_with(&suffix)) {
             if let Err(error) = fs::remove_file(folder.join(name)) {
-                tracing::warn!(%error, session, message, "a prompt that was answered will be looked at once more");
+                tracing::warn!(%error, session, prompt = message, "a prompt that was answered will be looked at once more");
             }
         }
         // Only an empty one goes.

@@ -22,6 +22,7 @@ fn until_there(kept: &Kept, file: &std::path::Path) {
 fn what_a_command_in_the_background_changes_after_its_turn_can_be_taken_back() {
     let Some(desk) = Desk::new() else { return };
     let kept = desk.keeper();
+    let begun = kept.get("/events?topics=all").good()["after"].as_str().unwrap().to_owned();
     let mut socket = Socket::open(&kept);
     socket.subscribe("all", None);
     let (gate, late) = (desk.gate(), desk.project().join("late.txt"));
@@ -40,14 +41,15 @@ fn what_a_command_in_the_background_changes_after_its_turn_can_be_taken_back() {
     assert!(!late.try_exists().unwrap());
     fs::write(&gate, "").unwrap();
     until_there(&kept, &late);
-    let (_, over) = socket.until("subagent.completed");
-    assert_eq!(over["data"]["status"], "completed");
     let rewind = |body: Value| kept.post(&format!("/sessions/{id}/rewind"), body);
     kept.until("what it changed is known", || {
         let diff = kept.get(&format!("/sessions/{id}/diff?turn={message}")).good();
         (diff["items"].as_array().unwrap().len() == 2).then_some(())
     });
     until_state(&kept, &id, "idle");
+    // A command is no subagent, wherever it runs.
+    let told = kept.get(&format!("/events?topics=all&after={begun}")).good();
+    assert!(!told["items"].to_string().contains("subagent."), "{told}");
     let plan = rewind(json!({ "to": message, "dry_run": true })).good();
     rewind(json!({ "to": message, "expect_digest": plan["digest"] })).good();
     assert_eq!(fs::read_to_string(desk.project().join("kept.txt")).unwrap(), "as it was\n");

@@ -226,6 +226,9 @@ fn a_tool_runs_when_it_is_allowed_and_not_when_it_is_denied() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "allowed");
     let audit = fs::read_to_string(kept.home.join("audit.jsonl")).unwrap();
     assert_eq!(audit.matches("\"decision\"").count(), 2, "{audit}");
+    for refused in ["not-what-was-shown", "not-found", "already-decided"] {
+        assert_eq!(audit.matches(refused).count(), 1, "{refused}: {audit}");
+    }
 }
 
 #[test]
@@ -624,6 +627,7 @@ fn a_permission_mode_is_one_that_there_is_and_holds_when_the_session_goes_on() {
     assert_eq!(refused(json!({ "cwd": cwd, "config": { "permission_mode": "plan" } })).0, 400);
     let bypass = refused(json!({ "cwd": cwd, "permission_mode": "bypassPermissions" }));
     assert_eq!(bypass, (403, "bypass-refused".into()));
+    assert!(fs::read_to_string(kept.home.join("audit.jsonl")).unwrap().contains("bypass-refused"));
 
     let write = |name: &str| {
         let input = json!({ "file_path": cwd.join(name), "content": name });

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
 
 use rethread_keeper::{Agent, Error, Running, route_table};
 use serde_json::json;
@@ -360,7 +361,8 @@ fn guessing_gets_slow_and_whoever_knows_the_token_does_not_notice() {
     assert_eq!(kept.get("/info").status, 200);
     // Neither does the disk fill up.
     let audit = fs::read_to_string(kept.home.join("audit.jsonl")).unwrap();
-    assert!((1..=21).contains(&audit.lines().count()), "{audit}");
+    assert_eq!(audit.matches("\"unauthenticated\"").count(), 20, "{audit}");
+    assert_eq!(audit.matches("\"too-many-failures\"").count(), 20, "{audit}");
 }
 
 #[test]
@@ -372,6 +374,20 @@ fn failed_logins_are_written_down_until_they_are_slowed_down() {
     let audit = fs::read_to_string(kept.home.join("audit.jsonl")).unwrap();
     assert_eq!(audit.matches("\"login-failed\"").count(), 20, "{audit}");
     assert_eq!(audit.lines().count(), 20, "{audit}");
+}
+
+#[test]
+fn a_wrong_token_is_written_down_whatever_else_was_refused_before() {
+    let home = Home::new();
+    let kept = home.keeper();
+    for _ in 0..30 {
+        assert_eq!(kept.ask("GET", "/api/v1/sessions", &[("authorization", "")], "").status, 401);
+    }
+    let wrong = [("authorization", "Bearer 0000")];
+    assert_eq!(kept.ask("GET", "/api/v1/info", &wrong, "").status, 401);
+    let audit = fs::read_to_string(kept.home.join("audit.jsonl")).unwrap();
+    assert_eq!(audit.matches("/api/v1/sessions").count(), 20, "{audit}");
+    assert_eq!(audit.matches("/api/v1/info").count(), 1, "{audit}");
 }
 
 /// Checks that a session is not there, by every route that names one, with what would be right if it were.
@@ -463,6 +479,57 @@ fn a_symlinked_transcript_does_not_exist() {
     for link in [path, home.transcript("-project", &linked), home.claude().join("projects/-linked")] {
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink(), "{}", link.display());
     }
+}
+
+/// Point 9: what lies beside a transcript is hostile as well.
+#[test]
+fn what_lies_beside_a_transcript_leads_nowhere_and_keeps_nobody_waiting() {
+    let home = Home::new();
+    let secret = home.path().join("secret.json");
+    let said = r#"{"customTitle":"SECRET","description":"SECRET","agentType":"SECRET","sessionId":"SECRET","pid":1}"#;
+    fs::write(&secret, said).unwrap();
+    let linked = |place: &Path| symlink(&secret, place).unwrap();
+    let piped = |place: &Path| {
+        rustix::fs::mknodat(rustix::fs::CWD, place, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    };
+    fs::create_dir_all(home.claude().join("sessions")).unwrap();
+    let mut ids = Vec::new();
+    for put in [&linked as &dyn Fn(&Path), &piped] {
+        let (id, cwd) = (session(), home.path().join(format!("project-{}", ids.len())));
+        fs::create_dir(&cwd).unwrap();
+        let beside = home.conversation(&id, cwd.to_str().unwrap(), 2).with_extension("");
+        fs::create_dir_all(beside.join("subagents")).unwrap();
+        fs::write(beside.join("subagents/agent-a1.jsonl"), "").unwrap();
+        put(&beside.join("custom-title.json"));
+        put(&beside.join("archived.json"));
+        put(&beside.join("subagents/agent-a1.meta.json"));
+        put(&home.claude().join(format!("sessions/{}.json", ids.len() + 1)));
+        put(&cwd.join(".git"));
+        ids.push(id);
+    }
+    // A whole folder of subagents that is elsewhere.
+    let elsewhere = home.path().join("elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    fs::write(elsewhere.join("agent-outsider.jsonl"), "").unwrap();
+    fs::write(elsewhere.join("agent-outsider.meta.json"), said).unwrap();
+    let far = session();
+    let beside = home.conversation(&far, "/tmp", 2).with_extension("");
+    fs::create_dir_all(&beside).unwrap();
+    symlink(&elsewhere, beside.join("subagents")).unwrap();
+    ids.push(far);
+    let kept = home.keeper();
+    for id in &ids {
+        for place in ["", "/subagents", "/messages"] {
+            let answer = kept.get(&format!("/sessions/{id}{place}")).good().to_string();
+            assert!(!answer.contains("SECRET") && !answer.contains("outsider"), "{place}: {answer}");
+        }
+    }
+    let listed = kept.get("/sessions").good();
+    assert_eq!(listed["items"].as_array().unwrap().len(), ids.len(), "{listed}");
+    // Whoever follows has not been held up: what comes later is seen.
+    let late = session();
+    home.conversation(&late, "/tmp", 2);
+    kept.until("it is seen", || (kept.get(&format!("/sessions/{late}")).status == 200).then_some(()));
 }
 
 /// Point 14: the folder itself may be a link.
@@ -558,6 +625,19 @@ fn what_needs_no_login_tells_nothing() {
         );
     }
     assert_eq!(kept.ask("GET", "/healthz", &[("Authorization", "")], "").body, b"ok");
+}
+
+/// Point 2: a name that is allowed is allowed with our port, as a browser says it.
+#[test]
+fn a_name_that_is_allowed_is_one_with_the_keepers_port_and_with_no_other() {
+    let home = Home::new();
+    let mut settings = home.settings();
+    settings.allowed_hosts = vec!["dev.box".into()];
+    let kept = Kept::start(settings);
+    let port = kept.address.port();
+    let status = |host: &str| kept.ask("GET", "/api/v1/info", &[("Host", host)], "").status;
+    assert_eq!([status("dev.box"), status(&format!("dev.box:{port}"))], [200, 200]);
+    assert_eq!([status("dev.box:1"), status("other.box"), status(&format!("x.dev.box:{port}"))], [421; 3]);
 }
 
 #[test]

@@ -1,24 +1,23 @@
 //! The note beside a transcript that says that its session is put away. What a person asks later takes it out again, by
 //! the rules of the official SDKs.
 
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 use memchr::memmem;
-use rustix::fs::OFlags;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::claude_folder::Links;
+use crate::side_file;
 use crate::text::lossy;
 use crate::text_flaw::without_lone_surrogates;
 use crate::walk::Found;
 
 /// The longest note that the official SDKs believe, in bytes.
-const LONGEST: u64 = 4096;
+const LONGEST: usize = 4096;
 /// How much of each end of a transcript they look at.
 const END: u64 = 64 << 10;
 /// How far the time of a file may be behind that of what was written to it.
@@ -38,13 +37,8 @@ impl ArchiveNote {
             archived: bool,
             at: String,
         }
-        // Whatever else is in its place must not keep a listing waiting.
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-        let file = File::options().read(true).custom_flags(flags).open(folder.join("archived.json")).ok()?;
-        file.metadata().ok().filter(|found| found.is_file() && found.len() <= LONGEST)?;
-        let mut text = String::new();
-        file.take(LONGEST).read_to_string(&mut text).ok()?;
-        let note: Note = serde_json::from_str(&text).ok()?;
+        let text = side_file::read(&folder.join("archived.json"), Links::Refuse);
+        let note: Note = serde_json::from_slice(&text.filter(|text| text.len() <= LONGEST)?).ok()?;
         note.at.parse().ok().filter(|_| note.archived).map(|at| Self { at })
     }
 

@@ -45,6 +45,7 @@ mod rewrite;
 mod scan;
 mod session;
 mod shared_file_system;
+mod side_file;
 mod sidechain;
 mod skim;
 mod subagent;

@@ -1,6 +1,5 @@
 //! A listing, put together from what the files say and what lies beside them.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -11,10 +10,12 @@ use serde::Deserialize;
 use crate::archive_note::ArchiveNote;
 use crate::catalog::{Learnt, Record};
 use crate::change::titled;
+use crate::claude_folder::Links;
 use crate::live::Live;
 use crate::opening::shortened;
 use crate::project::Projects;
 use crate::session::{Directory, Health, Session, folder_of};
+use crate::side_file;
 use crate::skim::Skim;
 use crate::subagent;
 use crate::walk::{Found, State};
@@ -192,7 +193,7 @@ impl Beside {
         struct Title {
             custom_title: String,
         }
-        let title = fs::read(folder.join("custom-title.json")).ok();
+        let title = side_file::read(&folder.join("custom-title.json"), Links::Refuse);
         let title = title.and_then(|it| serde_json::from_slice::<Title>(&it).ok());
         Self {
             custom_title: title.map(|title| titled(&title.custom_title)).filter(|title| !title.is_empty()),

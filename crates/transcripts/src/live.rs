@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::claude_folder::Links;
 use crate::path_text;
+use crate::side_file;
 
 /// A running process of Claude Code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -64,8 +66,10 @@ fn register(config: &Path) -> Vec<(PathBuf, Registered)> {
     let files = entries.flatten().map(|entry| entry.path());
     // Beside each register lies a secret of the process, which is none of our business.
     let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
-    let registered =
-        |path: PathBuf| Some((path.clone(), serde_json::from_slice(&fs::read(path).ok()?).ok()?));
+    let registered = |path: PathBuf| {
+        let bytes = side_file::read(&path, Links::Refuse)?;
+        Some((path, serde_json::from_slice(&bytes).ok()?))
+    };
     files.filter_map(registered).collect()
 }
 

@@ -5,6 +5,9 @@ use std::path::{Component, Path, PathBuf};
 
 use foldhash::HashMap;
 
+use crate::claude_folder::Links;
+use crate::side_file;
+
 /// Where Claude Code makes worktrees within a repository.
 const WORKTREES: &str = "/.claude/worktrees/";
 
@@ -46,7 +49,7 @@ fn repository(path: &Path) -> Option<PathBuf> {
             return Some(folder.to_owned());
         }
         // A worktree has a file there: `gitdir: /repository/.git/worktrees/name`.
-        let text = fs::read_to_string(&git).ok()?;
+        let text = String::from_utf8(side_file::read(&git, Links::Follow)?).ok()?;
         let pointed = Path::new(text.strip_prefix("gitdir:")?.trim());
         let pointed = without_dots(&folder.join(pointed));
         let worktrees = pointed.parent().filter(|it| it.file_name().is_some_and(|name| name == "worktrees"));

@@ -1,12 +1,15 @@
 //! The subagents of a session, each with a transcript of its own.
 
-use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, Dir};
 use serde::{Deserialize, Serialize};
 
+use crate::claude_folder::Links;
 use crate::path_text;
 use crate::session::folder_of;
+use crate::side_file;
 
 /// A subagent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -37,7 +40,8 @@ impl Subagent {
     /// Returns the subagents of a session, given its transcript, by their ids.
     pub fn all_of(transcript: &Path) -> Vec<Self> {
         let folder = folder_of(transcript);
-        ids(&folder).into_iter().map(|id| Self::read(&folder, id)).collect()
+        let Some(there) = open(&folder) else { return Vec::new() };
+        ids_in(&there).into_iter().map(|id| Self::read(&there, &folder, id)).collect()
     }
 
     /// Returns where a subagent's transcript is, given that of its session and its id.
@@ -45,9 +49,10 @@ impl Subagent {
         beside(&folder_of(transcript), agent_id)
     }
 
-    fn read(folder: &Path, agent_id: String) -> Self {
+    fn read(there: &OwnedFd, folder: &Path, agent_id: String) -> Self {
         let path = beside(folder, &agent_id);
-        let meta = fs::read(path.with_extension("meta.json")).ok();
+        let meta = format!("agent-{agent_id}.meta.json");
+        let meta = side_file::read_in(there, Path::new(&meta), Links::Refuse);
         // Without it the transcript is still there to be read.
         let meta: Meta = meta.and_then(|meta| serde_json::from_slice(&meta).ok()).unwrap_or_default();
         let Meta { agent_type, description, tool_use_id } = meta;
@@ -61,7 +66,16 @@ fn beside(folder: &Path, agent_id: &str) -> PathBuf {
 
 /// Returns the ids of a session's subagents, given the folder beside its transcript.
 pub(crate) fn ids(folder: &Path) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(folder.join("subagents")) else { return Vec::new() };
+    open(folder).map(|there| ids_in(&there)).unwrap_or_default()
+}
+
+/// Opens the folder of a session's subagents, given the one beside its transcript. Neither may be a link.
+fn open(folder: &Path) -> Option<OwnedFd> {
+    side_file::open_folder(side_file::open_folder(CWD, folder)?, Path::new("subagents"))
+}
+
+fn ids_in(there: &OwnedFd) -> Vec<String> {
+    let Ok(entries) = Dir::read_from(there) else { return Vec::new() };
     let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let id = |name: String| name.strip_prefix("agent-")?.strip_suffix(".jsonl").map(str::to_owned);
     let mut ids: Vec<String> = names.filter_map(id).collect();

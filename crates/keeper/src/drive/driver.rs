@@ -1,6 +1,6 @@
 //! One session that is driven: what is known of it, and what it does.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -45,6 +45,8 @@ pub(super) struct State {
     pub(super) interrupting: bool,
     /// How many tasks the agent has in the background.
     pub(super) in_background: usize,
+    /// Those of them that are commands, by their tasks.
+    pub(super) commands: HashSet<String>,
     pub(super) has_failed: bool,
     /// The process of the agent, and the one that guards it.
     pub(super) pids: Vec<u32>,
@@ -86,6 +88,7 @@ impl Driver {
             taken,
             interrupting: false,
             in_background: 0,
+            commands: HashSet::new(),
             has_failed: false,
             pids: Vec::new(),
             used: Instant::now(),

@@ -76,6 +76,10 @@ impl Driver {
             FrameKind::System => {
                 let Ok(json) = frame.json() else { return };
                 match json["subtype"].as_str() {
+                    // A command in the background is a task as well, and no subagent.
+                    Some("task_started") if json["task_type"] == "local_bash" => {
+                        self.state().commands.extend(json["task_id"].as_str().map(str::to_owned));
+                    }
                     Some("task_started") => keeper.hub.publish(&self.session, "subagent.started", json),
                     Some("task_notification") => {
                         if let Some(call) = json["tool_use_id"].as_str() {
@@ -83,7 +87,10 @@ impl Driver {
                             let (own, call) = (Arc::clone(self), call.to_owned());
                             tokio::spawn(async move { own.capture_after(&call).await });
                         }
-                        keeper.hub.publish(&self.session, "subagent.completed", json);
+                        let task = json["task_id"].as_str().unwrap_or_default();
+                        if !self.state().commands.remove(task) {
+                            keeper.hub.publish(&self.session, "subagent.completed", json);
+                        }
                     }
                     Some("background_tasks_changed") => {
                         self.state().in_background = json["tasks"].as_array().map_or(0, Vec::len);
@@ -127,7 +134,7 @@ impl Driver {
             keeper.hub.publish(&self.session, kind, data);
             message
         };
-        tracing::info!(session = &*self.session, message, "a turn ended");
+        tracing::info!(session = &*self.session, turn = message, "a turn ended");
         if let Some(message) = &message {
             self.settle(keeper, message);
         }
@@ -156,6 +163,7 @@ impl Driver {
         let client = {
             let mut state = self.state();
             (state.partial, state.in_background) = (Partial::default(), 0);
+            state.commands.clear();
             state.answers_itself = false;
             state.ending = true;
             state.client.take()

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::attention::{Attention, AttentionState, Undecided, Verdict};
@@ -103,9 +103,22 @@ pub(crate) async fn decide(
     Part(id): Part,
     Body(decision): Body<Decision>,
 ) -> Result<Json<Attention>, Problem> {
+    let by = caller.name();
+    let decided = decide_as(&by, &keeper, seen_by, id.clone(), decision).await;
+    // Whoever decides about something else than what was shown, or twice, may be no person.
+    decided.map(Json).inspect_err(|problem| keeper.door.refuse(&by, problem, json!({ "request": id })))
+}
+
+async fn decide_as(
+    by: &str,
+    keeper: &Arc<Keeper>,
+    seen_by: scope::Scope,
+    id: String,
+    decision: Decision,
+) -> Result<Attention, Problem> {
     let here = keeper.attention.list(None).into_iter().find(|it| it.shown.id == id);
     let elsewhere = if here.is_none() { keeper.others.request(&id) } else { None };
-    if !here.as_ref().or(elsewhere.as_ref()).is_some_and(|it| is_seen(&keeper, &seen_by, it)) {
+    if !here.as_ref().or(elsewhere.as_ref()).is_some_and(|it| is_seen(keeper, &seen_by, it)) {
         return Err(Problem::not_found("request"));
     }
     let Decision { decision, scope, updated_input, message, shown_digest } = decision;
@@ -116,16 +129,14 @@ pub(crate) async fn decide(
         Choice::Allow => Verdict::Allow { updated_input, for_session: scope == Scope::Session },
         Choice::Deny => Verdict::Deny { message },
     };
-    let by = caller.name();
     if let Some(attention) = elsewhere {
-        let decided = keeper.decide_elsewhere(attention, &shown_digest, verdict, &by).await;
-        return decided.map(Json).map_err(refused);
+        return keeper.decide_elsewhere(attention, &shown_digest, verdict, by).await.map_err(refused);
     }
     // Somebody who took over while this keeper stood still asks anew; nothing that was asked before is done then.
     let session =
         here.as_ref().filter(|it| it.state == AttentionState::Pending).map(|it| &it.shown.session_id);
     if let (Choice::Allow, Some(driver)) = (decision, session.and_then(|id| keeper.drivers.get(id)))
-        && !driver.still_drives(&keeper, Doubt::Always).await
+        && !driver.still_drives(keeper, Doubt::Always).await
     {
         return Err(Problem::conflict(
             "held",
@@ -133,12 +144,12 @@ pub(crate) async fn decide(
         )
         .hint("look at what is asked there"));
     }
-    let (own, digest, who) = (Arc::clone(&keeper), shown_digest, by.clone());
+    let (own, digest, who) = (Arc::clone(keeper), shown_digest, by.to_owned());
     let decided = tokio::task::spawn_blocking(move || own.attention.decide(&id, &digest, verdict, &who));
     let decided = decided.await.map_err(|error| Problem::failed(&error))?;
     let attention = decided.map_err(refused)?;
-    keeper.tell_decision(&attention, &by);
-    Ok(Json(attention))
+    keeper.tell_decision(&attention, by);
+    Ok(attention)
 }
 
 fn refused(undecided: Undecided) -> Problem {

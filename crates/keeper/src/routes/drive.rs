@@ -57,7 +57,8 @@ pub(crate) async fn create(
     if keeper.settings.agent.is_none() {
         return Err(keeper.nothing_to_drive_with());
     }
-    check_mode(&keeper, new.permission_mode.as_deref())?;
+    check_mode(&keeper, new.permission_mode.as_deref())
+        .inspect_err(|problem| keeper.door.refuse(&caller.name(), problem, json!({})))?;
     let PathBufText(cwd) = new.cwd;
     let there = cwd.canonicalize().ok().filter(|cwd| cwd.is_dir());
     // Outside of the allowed roots there is nothing, as everywhere else.
