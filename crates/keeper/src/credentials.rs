@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
+use tokio::sync::watch;
 
 use crate::error::{Error, Result};
 use crate::private_file;
@@ -18,6 +19,8 @@ use crate::tokens::{TokenGrant, Tokens};
 const CODE: Duration = Duration::from_secs(60);
 /// How long a login lasts.
 const LOGIN: SignedDuration = SignedDuration::from_hours(30 * 24);
+/// How often a login is looked at that somebody still uses.
+const LOOK_AGAIN: Duration = Duration::from_secs(600);
 /// How many codes may be open, and how many logins are remembered.
 const CODES: usize = 64;
 const LOGINS: usize = 256;
@@ -31,6 +34,8 @@ pub(crate) struct Credentials {
     pub(crate) tokens: Option<Tokens>,
     place: PathBuf,
     state: Mutex<State>,
+    /// A login was ended.
+    ended: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -51,14 +56,14 @@ impl Credentials {
         let place = home.join("logins.json");
         let state = State { codes: HashMap::new(), logins: logins(&place) };
         let tokens = Some(Tokens::open(home)?);
-        Ok(Self { token: Some(token), tokens, place, state: Mutex::new(state) })
+        Ok(Self { token: Some(token), tokens, place, state: Mutex::new(state), ended: watch::channel(()).0 })
     }
 
     /// Remembers logins, and has no token: whoever comes in is a page that was let in.
     pub(crate) fn of_pages(home: &Path) -> Self {
         let place = home.join("logins.json");
         let state = State { codes: HashMap::new(), logins: logins(&place) };
-        Self { token: None, tokens: None, place, state: Mutex::new(state) }
+        Self { token: None, tokens: None, place, state: Mutex::new(state), ended: watch::channel(()).0 }
     }
 
     /// Returns whether this is the token. Takes as long for any text of the same length.
@@ -116,7 +121,18 @@ impl Credentials {
         let mut state = self.state();
         let was = state.logins.remove(&hash(cookie)).is_some();
         self.keep(&state);
+        drop(state);
+        self.ended.send_replace(());
         was
+    }
+
+    /// Waits until a login is over.
+    pub(crate) async fn until_over(&self, cookie: &str) {
+        let mut ended = self.ended.subscribe();
+        while self.is_login(cookie) {
+            // Some end by themselves.
+            let _ = tokio::time::timeout(LOOK_AGAIN, ended.changed()).await;
+        }
     }
 
     /// Keeps logins for the next keeper. One that is lost costs a new login.

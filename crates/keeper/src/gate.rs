@@ -60,6 +60,14 @@ pub(crate) enum Caller {
 }
 
 impl Caller {
+    /// Waits until this caller would not be let in any more.
+    pub(crate) async fn until_over(&self, door: &Door) {
+        match self {
+            Caller::Page { cookie } => door.credentials.until_over(cookie).await,
+            _ => std::future::pending().await,
+        }
+    }
+
     /// Returns a name for the audit log and for other clients.
     pub(crate) fn name(&self) -> String {
         match self {

@@ -19,6 +19,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 
 use crate::frame::Frame;
+use crate::gate::Caller;
 use crate::hub::Cursor;
 use crate::keeper::{Keeper, over};
 use crate::problem::Problem;
@@ -60,7 +61,12 @@ struct After {
 }
 
 /// Answers the request for a WebSocket. The gate has looked at everything else.
-pub(crate) fn upgrade(keeper: Arc<Keeper>, scope: Scope, mut request: Request) -> Result<Response, Problem> {
+pub(crate) fn upgrade(
+    keeper: Arc<Keeper>,
+    caller: Caller,
+    scope: Scope,
+    mut request: Request,
+) -> Result<Response, Problem> {
     let headers = request.headers();
     let has = |name: header::HeaderName, word: &str| {
         let values = headers.get_all(name);
@@ -87,7 +93,7 @@ pub(crate) fn upgrade(keeper: Arc<Keeper>, scope: Scope, mut request: Request) -
                     .max_frame_size(Some(FRAME));
                 let io = TokioIo::new(upgraded);
                 let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
-                Client::new(keeper, scope, socket).run().await;
+                Client::new(keeper, scope, socket).run(&caller).await;
             }
             Err(error) => tracing::debug!(%error, "a client left before its stream began"),
         }
@@ -129,10 +135,10 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
         Self { keeper, scope, socket, interest: Interest::default(), cursor, heard: Instant::now() }
     }
 
-    async fn run(mut self) {
+    async fn run(mut self, caller: &Caller) {
         let keeper = Arc::clone(&self.keeper);
         let _counted = keeper.door.metrics.clients.one();
-        if let Err(End::TooSlow) = self.converse().await {
+        if let Err(End::TooSlow) = self.converse(caller).await {
             // A frame was cut in the middle: whatever followed would make no sense.
             keeper.door.metrics.resyncs.add(1);
             return;
@@ -140,14 +146,14 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
         let _ = tokio::time::timeout(Duration::from_secs(1), self.socket.close(None)).await;
     }
 
-    async fn converse(&mut self) -> Result<(), End> {
+    async fn converse(&mut self, caller: &Caller) -> Result<(), End> {
         let keeper = Arc::clone(&self.keeper);
         let (mut moved, mut ending) = (keeper.hub.listen(), keeper.ending.subscribe());
         let mut beat = tokio::time::interval(keeper.settings.heartbeat);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         beat.tick().await;
-        let over = over(&mut ending);
-        tokio::pin!(over);
+        let (over, logged_out) = (over(&mut ending), caller.until_over(&keeper.door));
+        tokio::pin!(over, logged_out);
         loop {
             // Whatever comes after this is noticed, whatever came before is taken.
             moved.mark_unchanged();
@@ -156,6 +162,7 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
                 // Events come last, so that however many there are nothing else is put off.
                 biased;
                 () = &mut over => return Err(End::Over),
+                () = &mut logged_out => return Err(End::Over),
                 said = self.socket.next() => match said {
                     Some(said) => self.hear(said?).await?,
                     None => return Err(End::Left),

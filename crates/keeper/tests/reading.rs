@@ -201,6 +201,10 @@ fn a_native_session_is_renamed_tagged_archived_deleted_and_restored() {
     assert_eq!(ids(&kept.get("/sessions").good()).len(), 0);
     assert_eq!(ids(&kept.get("/sessions?archived=true").good()), std::slice::from_ref(&id));
     assert_eq!(kept.patch(&format!("/sessions/{id}"), json!({ "colour": "red" })).status, 400);
+    // All of it is done, or nothing.
+    let half = json!({ "name": "Another", "tags": ["a", "b"] });
+    assert_eq!(kept.patch(&format!("/sessions/{id}"), half).status, 400);
+    assert_eq!(kept.get(&format!("/sessions/{id}")).good()["name"], "The parser");
     assert_eq!(kept.patch(&format!("/sessions/{id}"), json!({ "name": " " })).status, 400);
     let deleted = kept.delete(&format!("/sessions/{id}")).good();
     assert!(!path.try_exists().unwrap() && kept.get(&format!("/sessions/{id}")).status == 404);

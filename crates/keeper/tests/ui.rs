@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use rethread_keeper::{UiSettings, route_table};
 use rethread_testkit::Prompt;
@@ -38,6 +39,28 @@ fn every_route_of_a_page_apart_refuses_every_attack() {
     let renamed = kept.log_in().replace(&kept.address.port().to_string(), &ui.address.port().to_string());
     let here = ui.ask("GET", "/api/v1/info", &[("Cookie", &renamed)], "");
     assert!(matches!(here.status, 401 | 429), "{here:?}");
+}
+
+#[test]
+fn a_stream_ends_with_the_login_it_was_opened_with() {
+    let home = Home::new();
+    let mut kept = home.keeper();
+    let ui = apart(&kept);
+    kept.cookie = Some(kept.log_in());
+    // At the keeper itself, and through the page apart.
+    for place in [&kept, &ui] {
+        let mut socket = Socket::open(place);
+        socket.say(json!({ "type": "hello" }));
+        socket.until("welcome");
+        assert_eq!(place.post("/auth/logout", json!({})).status, 204);
+        let since = Instant::now();
+        while socket.try_next().is_some() {}
+        assert!(
+            since.elapsed() < Duration::from_secs(10),
+            "it ended by itself only after {:?}",
+            since.elapsed()
+        );
+    }
 }
 
 #[test]

@@ -8,34 +8,15 @@ import { Icon } from "../parts/icon.tsx";
 import { decide, refusals, who } from "../state/attention.ts";
 import { now } from "../state/clock.ts";
 import { branchOf, cardOf, title } from "../state/sessions.ts";
-import { Markdown } from "../text/markdown.tsx";
-import { hasHidden, visible } from "../text/safe.ts";
+import { hasHidden } from "../text/safe.ts";
 import { age, exact, place } from "../text/words.ts";
-import { DiffView } from "../thread/tool.tsx";
-import { edits, languageOf } from "../thread/tool_words.ts";
+import { Exact, What } from "./what.tsx";
 
 /** How long a question is shown before it can be answered: a key that is already down is no answer. */
 const ARMING = 500;
 /** How long "allow" is held, and how much of that a single frame may be. */
 const HOLD = 600;
 const LONGEST_FRAME = 100;
-
-/** A text with everything in it that nobody would see. */
-export function Exact({ text }: { text: string }) {
-  return (
-    <>
-      {visible(text).map((piece, at) =>
-        piece.hidden ? (
-          <mark key={at} class="hidden-character" title="A character that nobody sees, or that turns text around">
-            {piece.text}
-          </mark>
-        ) : (
-          piece.text
-        ),
-      )}
-    </>
-  );
-}
 
 function question(attention: Attention): string {
   const { tool_name: tool, cwd } = attention.shown;
@@ -58,54 +39,6 @@ function question(attention: Attention): string {
     default:
       return `Claude wants to use ${tool}${where}`;
   }
-}
-
-/** Exactly what is asked for. Nothing of it is cut. */
-function What({ attention }: { attention: Attention }) {
-  const { tool_name: name, input } = attention.shown;
-  const members = (typeof input === "object" && input !== null ? input : { input }) as Record<string, unknown>;
-  const call = { type: "tool_use" as const, id: attention.tool_use_id, name, input: members };
-  const path = String(members.file_path ?? "");
-  const diff = edits(call);
-  if (name === "Bash" && typeof members.command === "string") {
-    const rest = Object.fromEntries(
-      Object.entries(members).filter(([key]) => key !== "command" && key !== "description"),
-    );
-    return (
-      <pre>
-        <Exact text={members.command} />
-        {Object.keys(rest).length > 0 && <span class="quiet">{`\n${JSON.stringify(rest)}`}</span>}
-      </pre>
-    );
-  }
-  if (diff) {
-    return (
-      <>
-        <pre class="path">
-          <Exact text={path || String(members.notebook_path ?? "")} />
-        </pre>
-        {hasHidden(JSON.stringify(input)) ? (
-          <pre>
-            <Exact text={String(members.new_string ?? members.content ?? JSON.stringify(input, null, 2))} />
-          </pre>
-        ) : (
-          <DiffView diff={diff} language={languageOf(path)} />
-        )}
-      </>
-    );
-  }
-  if (name === "ExitPlanMode") {
-    return (
-      <div class="plan-text prose-text">
-        {members.plan ? <Markdown text={String(members.plan)} /> : <p class="quiet">It wrote no plan.</p>}
-      </div>
-    );
-  }
-  return (
-    <pre>
-      <Exact text={JSON.stringify(input, null, 2)} />
-    </pre>
-  );
 }
 
 interface Asked {
@@ -144,7 +77,9 @@ function Answers({ attention, armed }: { attention: Attention; armed: boolean })
                     <b>
                       <Exact text={String(option.label ?? "")} />
                     </b>{" "}
-                    <span class="quiet">{String(option.description ?? "")}</span>
+                    <span class="quiet">
+                      <Exact text={String(option.description ?? "")} />
+                    </span>
                   </span>
                 </label>
               ))}

@@ -12,6 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::Asked;
 use crate::frame::Frame;
+use crate::gate::Caller;
 use crate::keeper::{Keeper, over};
 use crate::problem::Problem;
 use crate::scope::Scope;
@@ -108,8 +109,9 @@ pub(crate) async fn events(
 #[utoipa::path(get, path = "/stream", responses((status = 101), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn stream(
     State(keeper): State<Arc<Keeper>>,
+    caller: Caller,
     scope: Scope,
     request: Request,
 ) -> Result<Response, Problem> {
-    crate::stream::upgrade(keeper, scope, request)
+    crate::stream::upgrade(keeper, caller, scope, request)
 }

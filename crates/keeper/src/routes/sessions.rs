@@ -221,16 +221,15 @@ pub(crate) async fn patch(
         (Some(session), Some(native)) => {
             // Only a file that may be read is written to.
             keeper.open_native(&session.path).map_err(|_| Problem::not_found("session"))?;
+            // Before anything is changed: all of it is, or nothing.
+            if change.tags.as_ref().is_some_and(|tags| tags.len() > 1) {
+                return Err(Problem::bad_request("a session of Claude Code's own has one tag at most"));
+            }
             if let Some(name) = &change.name {
                 native.folder.rename(&id, name)?;
             }
-            match change.tags.as_deref() {
-                Some([]) => native.folder.tag(&id, None)?,
-                Some([tag]) => native.folder.tag(&id, Some(tag))?,
-                Some(_) => {
-                    return Err(Problem::bad_request("a session of Claude Code's own has one tag at most"));
-                }
-                None => {}
+            if let Some(tags) = &change.tags {
+                native.folder.tag(&id, tags.first().map(String::as_str))?;
             }
             if let Some(archived) = change.archived {
                 native.folder.archive(&id, if archived { Shelf::Archive } else { Shelf::List })?;

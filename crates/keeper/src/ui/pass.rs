@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -11,7 +12,8 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 
 use super::running::Ui;
-use crate::gate::{BODY, CUSTOM};
+use crate::door::Door;
+use crate::gate::{BODY, CUSTOM, Caller};
 use crate::keeper::over;
 use crate::problem::Problem;
 
@@ -41,8 +43,13 @@ pub(super) async fn pass(State(ui): State<Arc<Ui>>, request: Request) -> Result<
     back(&ui, answer)
 }
 
-/// Passes a stream on: both ways, as it is, until either end leaves.
-pub(super) async fn stream(State(ui): State<Arc<Ui>>, mut request: Request) -> Result<Response, Problem> {
+/// Passes a stream on: both ways, as it is, until either end leaves or the page is logged out.
+pub(super) async fn stream(
+    State(ui): State<Arc<Ui>>,
+    Extension(door): Extension<Arc<Door>>,
+    caller: Caller,
+    mut request: Request,
+) -> Result<Response, Problem> {
     const UPGRADE: [HeaderName; 4] =
         [header::CONNECTION, header::UPGRADE, header::SEC_WEBSOCKET_KEY, header::SEC_WEBSOCKET_VERSION];
     let headers = some(request.headers(), &UPGRADE);
@@ -60,6 +67,7 @@ pub(super) async fn stream(State(ui): State<Arc<Ui>>, mut request: Request) -> R
         tokio::select! {
             _ = tokio::io::copy_bidirectional(&mut page, &mut keeper) => {}
             () = over(&mut ending) => {}
+            () = caller.until_over(&door) => {}
         }
     });
     const ACCEPTED: [HeaderName; 3] = [header::CONNECTION, header::UPGRADE, header::SEC_WEBSOCKET_ACCEPT];
