@@ -12,6 +12,7 @@ use subtle::ConstantTimeEq as _;
 use tokio::sync::watch;
 
 use crate::error::{Error, Result};
+use crate::new_ids::NewIds;
 use crate::private_file;
 use crate::tokens::{TokenGrant, Tokens};
 
@@ -69,6 +70,11 @@ impl Credentials {
     /// Returns whether this is the token. Takes as long for any text of the same length.
     pub(crate) fn is_token(&self, text: &str) -> bool {
         self.token.as_ref().is_some_and(|token| bool::from(text.as_bytes().ct_eq(token.as_bytes())))
+    }
+
+    /// Returns the ids of a new session that follow from a key.
+    pub(crate) fn ids_of(&self, key: &str) -> NewIds {
+        NewIds::of_key(self.token.as_deref().unwrap_or_default(), key)
     }
 
     /// Returns what a token is for that is not the keeper's own.

@@ -1,6 +1,6 @@
 //! What all parts of a keeper share.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -67,8 +67,8 @@ pub(crate) struct Keeper {
     silences: Silences,
     /// Sessions that somebody decided to drive, and the processes of other programs that did so then.
     taken_over: Mutex<HashSet<(String, u32)>>,
-    /// Sessions that were begun, by the key of whoever asked: the same key twice is one session.
-    begun: Mutex<HashMap<String, String>>,
+    /// Sessions that were begun by this keeper: whoever asks for one of them twice gets the same.
+    begun: Mutex<HashSet<String>>,
     agent_version: tokio::sync::OnceCell<Option<String>>,
 }
 
@@ -304,27 +304,19 @@ impl Keeper {
 }
 
 impl Keeper {
-    /// Returns the id for a new session, and whether it is new: the same key twice gives the same one.
-    pub(crate) fn id_for(&self, key: Option<String>) -> (String, bool) {
-        let fresh = uuid::Uuid::new_v4().to_string();
-        let Some(key) = key else { return (fresh, true) };
+    /// Notes that a session is about to begin; returns whether nobody else is at it, or was.
+    pub(crate) fn note_begun(&self, id: &str) -> bool {
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
-        match begun.get(&key) {
-            Some(known) => (known.clone(), false),
-            None => {
-                // Whoever asks again does so within seconds.
-                if begun.len() >= 10_000 {
-                    begun.clear();
-                }
-                begun.insert(key, fresh.clone());
-                (fresh, true)
-            }
+        // Whoever asks again does so within seconds, and later what was begun is found.
+        if begun.len() >= 10_000 {
+            begun.clear();
         }
+        begun.insert(id.to_owned())
     }
 
     /// Forgets an id that came to nothing: whoever asks again with the same key begins anew.
-    pub(crate) fn forget_id(&self, id: &str) {
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, begun| begun != id);
+    pub(crate) fn forget_begun(&self, id: &str) {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 
     /// Notes that somebody decided to drive a session though these programs do. One that comes later is another matter.

@@ -42,6 +42,7 @@ mod keeper;
 mod merge;
 mod metrics;
 mod mirror;
+mod new_ids;
 mod open_files;
 mod page;
 mod peer;

@@ -144,3 +144,24 @@ fn a_prompt_that_is_sent_again_after_the_keeper_was_started_again_is_one() {
     let said = texts(&kept, &id);
     assert_eq!((how_often(&said, "Two."), how_often(&said, "Three.")), (2, 2), "{said:?}");
 }
+
+#[test]
+fn a_session_that_was_begun_with_a_key_is_not_begun_again_by_the_next_keeper_nor_is_anything_said_twice() {
+    let Some(desk) = Desk::new() else { return };
+    let mut kept = desk.keeper();
+    let body = json!({ "cwd": desk.project(), "prompt": Prompt::new("Go.").says("Gone.").to_string() });
+    let begin = |kept: &Kept| {
+        let begun = kept.ask("POST", "/api/v1/sessions", &[("Idempotency-Key", "k")], &body.to_string());
+        assert_eq!(begun.status, 201, "{begun:?}");
+        begun.json()["session_id"].as_str().unwrap().to_owned()
+    };
+    let id = begin(&kept);
+    until_state(&kept, &id, "idle");
+    kept.end();
+    let kept = desk.keeper();
+    assert_eq!(begin(&kept), id);
+    turn(&kept, &id, &Prompt::new("And?").says("Well."), "start");
+    until_state(&kept, &id, "idle");
+    let said = texts(&kept, &id);
+    assert_eq!(said.iter().filter(|text| text.contains("Go.")).count(), 1, "{said:?}");
+}

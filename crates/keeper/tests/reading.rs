@@ -6,7 +6,7 @@ use std::fs;
 use rethread_store::{Entry, Fork, ForkKind, NewSession};
 use serde_json::{Value, json};
 
-use crate::kit::{Home, append, line, session, uuid};
+use crate::kit::{Home, Kept, append, line, session, uuid};
 
 fn ids(page: &Value) -> Vec<String> {
     let items = page["items"].as_array().unwrap();
@@ -266,24 +266,28 @@ fn the_same_key_twice_is_one_session_and_one_that_came_to_nothing_is_begun_anew(
     let home = Home::new();
     let mut settings = home.settings();
     settings.agent = Some(rethread_keeper::Agent { program: "/bin/false".into(), environment: Vec::new() });
-    let kept = crate::kit::Kept::start(settings);
-    let begin = |key: &str, prompt: &str| {
+    let mut kept = Kept::start(settings.clone());
+    let begin = |kept: &Kept, key: &str, prompt: &str| {
         let body = json!({ "cwd": home.path(), "prompt": prompt }).to_string();
         kept.ask("POST", "/api/v1/sessions", &[("Idempotency-Key", key)], &body)
     };
-    let id = |key: &str| begin(key, "").good()["session_id"].as_str().unwrap().to_owned();
-    let first = id("a");
-    assert_eq!(id("a"), first);
-    assert_ne!(id("b"), first);
-    assert_eq!(kept.get("/sessions").good()["items"].as_array().unwrap().len(), 2);
+    let id = |kept: &Kept, key: &str| begin(kept, key, "").good()["session_id"].as_str().unwrap().to_owned();
+    let first = id(&kept, "a");
+    assert_eq!(id(&kept, "a"), first);
+    assert_ne!(id(&kept, "b"), first);
     for _ in 0..2 {
-        let failed = begin("c", "Begin.");
+        let failed = begin(&kept, "c", "Begin.");
         assert_eq!(
             (failed.status, failed.json()["code"].as_str()),
             (502, Some("agent-failed")),
             "{failed:?}"
         );
     }
+    // The answer may have been lost with the keeper that gave it.
+    kept.end();
+    let kept = Kept::start(settings);
+    assert_eq!(id(&kept, "a"), first);
+    assert_eq!(kept.get("/sessions").good()["items"].as_array().unwrap().len(), 2);
 }
 
 /// Claudekeeper's faults 1 and 6: new sessions had no id, and the name and mode given to them were lost.
@@ -294,7 +298,7 @@ fn a_session_that_has_not_begun_has_its_id_and_outlives_the_keeper() {
         let mut settings = home.settings();
         settings.agent =
             Some(rethread_keeper::Agent { program: "/bin/false".into(), environment: Vec::new() });
-        crate::kit::Kept::start(settings)
+        Kept::start(settings)
     };
     let mut kept = begin();
     let new = json!({ "cwd": home.path(), "name": "Later", "model": "m" });

@@ -22,6 +22,7 @@ use crate::drive::{Begin, Driver, Ending, Mode, Part, Turn};
 use crate::extract::{Body, SessionName};
 use crate::gate::Caller;
 use crate::keeper::Keeper;
+use crate::new_ids::NewIds;
 use crate::problem::Problem;
 use crate::scope::Scope;
 
@@ -64,22 +65,31 @@ pub(crate) async fn create(
     // Outside of the allowed roots there is nothing, as everywhere else.
     let may_begin = |cwd: &PathBuf| keeper.admits(Some(cwd)) && scope.admits(cwd.to_str());
     let cwd = there.filter(may_begin).ok_or_else(|| Problem::not_found("directory"))?;
-    let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok()).map(str::to_owned);
-    let (id, is_new) = keeper.id_for(key);
+    let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
+    let ids = key.map_or_else(NewIds::any, |key| keeper.door.credentials.ids_of(key));
+    let id = ids.session;
     let name = SessionName { home: Some(Home::Native), id: id.clone(), scope: scope.clone() };
-    if is_new {
-        let (permission_mode, model) = (new.permission_mode, new.model);
-        let begin = Begin { session: id.clone(), cwd, name: new.name, permission_mode, model };
-        keeper.pending.add(&begin).map_err(|error| Problem::failed(&error))?;
-        keeper.add_pending(&begin);
-        let driver = keeper.drivers.get_or_begin(&id, || Driver::new(begin, Vec::new()));
-        keeper.door.audit.write("create", &caller.name(), json!({ "session": id }));
+    if keeper.note_begun(&id) {
+        let is_there = key.is_some() && find_fresh(&keeper, &name).await.is_ok();
+        let driver = match is_there {
+            // A keeper that is gone by now began it, and has perhaps not come to say what is said first.
+            true => driver(&keeper, &name).await.inspect_err(|_| keeper.forget_begun(&id))?,
+            false => {
+                let (permission_mode, model) = (new.permission_mode, new.model);
+                let begin = Begin { session: id.clone(), cwd, name: new.name, permission_mode, model };
+                keeper.pending.add(&begin).map_err(|error| Problem::failed(&error))?;
+                keeper.add_pending(&begin);
+                keeper.door.audit.write("create", &caller.name(), json!({ "session": id }));
+                keeper.drivers.get_or_begin(&id, || Driver::new(begin, Vec::new()))
+            }
+        };
         if let Some(prompt) = new.prompt.filter(|prompt| !prompt.trim().is_empty()) {
-            let parts = vec![Part::Text { text: prompt }];
-            let turn = Turn { client_message_id: uuid::Uuid::new_v4().to_string(), parts };
+            let turn = Turn { client_message_id: ids.prompt, parts: vec![Part::Text { text: prompt }] };
             if let Err(problem) = driver.send(&keeper, turn, Mode::Start).await {
-                keeper.drop_pending(&id);
-                keeper.forget_id(&id);
+                if !is_there {
+                    keeper.drop_pending(&id);
+                }
+                keeper.forget_begun(&id);
                 return Err(problem);
             }
         }
