@@ -57,15 +57,66 @@ impl Audit {
         }
     }
 
-    /// Returns the newest lines, the newest first.
-    pub(crate) fn newest(&self, limit: usize) -> Result<Vec<AuditEntry>> {
+    /// Returns the newest lines that begin before an offset, the newest first, and where the next ones end; `None` if these
+    /// are the first there are.
+    pub(crate) fn newest(&self, limit: usize, before: Option<u64>) -> Result<(Vec<AuditEntry>, Option<u64>)> {
         let fail = |error| Error::io("read", &self.path)(error);
         let mut file = File::open(&self.path).map_err(fail)?;
-        let length = file.metadata().map_err(fail)?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).map_err(fail)?;
-        let mut text = Vec::new();
-        file.read_to_end(&mut text).map_err(fail)?;
-        let lines = text.split(|byte| *byte == b'\n').rev();
-        Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).take(limit).collect())
+        let mut end = file.metadata().map_err(fail)?.len().min(before.unwrap_or(u64::MAX));
+        let mut entries = Vec::new();
+        while end > 0 {
+            let begin = end.saturating_sub(TAIL);
+            file.seek(SeekFrom::Start(begin)).map_err(fail)?;
+            let mut text = vec![0; (end - begin) as usize];
+            file.read_exact(&mut text).map_err(fail)?;
+            // What begins before this is read with what stands there; no line is longer.
+            let whole = memchr::memchr(b'\n', &text).filter(|_| begin > 0).map_or(0, |newline| newline + 1);
+            let mut stop = text.len();
+            while stop > whole {
+                let start = memchr::memrchr(b'\n', &text[whole..stop - 1]).map_or(whole, |at| whole + at + 1);
+                entries.extend(serde_json::from_slice(&text[start..stop]).ok());
+                stop = start;
+                if entries.len() == limit {
+                    let next = begin + start as u64;
+                    return Ok((entries, Some(next).filter(|next| *next > 0)));
+                }
+            }
+            end = begin + whole as u64;
+            if whole == 0 {
+                break;
+            }
+        }
+        Ok((entries, None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pages_of_any_size_hold_every_line_once_the_newest_first() {
+        let home = tempfile::tempdir().unwrap();
+        let audit = Audit::open(home.path()).unwrap();
+        // More than is read at once.
+        let filling = "x".repeat(3000);
+        (0..1000).for_each(|number| audit.write(&number.to_string(), "ada", json!({ "filling": filling })));
+        for limit in [1, 7, 999, 1000, 5000] {
+            let (mut read, mut before) = (Vec::new(), None);
+            loop {
+                let (page, next) = audit.newest(limit, before).unwrap();
+                assert!(page.len() <= limit);
+                read.extend(page.into_iter().map(|entry| entry.what));
+                before = next;
+                if before.is_none() {
+                    break;
+                }
+            }
+            assert!(
+                read.iter().eq((0..1000).rev().map(|number| number.to_string()).collect::<Vec<_>>().iter())
+            );
+        }
     }
 }

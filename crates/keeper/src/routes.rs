@@ -11,6 +11,7 @@ mod drive;
 mod events;
 mod file_history;
 mod messages;
+mod paging;
 mod problems;
 mod projects;
 mod search;

@@ -224,6 +224,7 @@ fn a_tool_runs_when_it_is_allowed_and_not_when_it_is_denied() {
     assert_eq!(decide(&kept, &request, "allow").good()["decided_by"], "token");
     until_state(&kept, &id, "idle");
     assert_eq!(fs::read_to_string(&path).unwrap(), "allowed");
+    assert_eq!(kept.list("/attention")["items"].as_array().unwrap().len(), 2);
     let audit = fs::read_to_string(kept.home.join("audit.jsonl")).unwrap();
     assert_eq!(audit.matches("\"decision\"").count(), 2, "{audit}");
     for refused in ["not-what-was-shown", "not-found", "already-decided"] {
@@ -422,7 +423,7 @@ fn writes_edits_and_shell_changes_are_taken_back_and_forth() {
     until_state(&kept, &id, "idle");
     assert_eq!(fs::read_to_string(at("edited.txt")).unwrap(), "one\n2\n");
     assert!(fs::read_to_string(at("kept.txt")).unwrap().contains("gone"));
-    let checkpoints = kept.get(&format!("/sessions/{id}/checkpoints")).good();
+    let checkpoints = kept.list(&format!("/sessions/{id}/checkpoints"));
     assert!(!checkpoints["items"].as_array().unwrap().is_empty());
     let diff = kept.get(&format!("/sessions/{id}/diff?turn={message}")).good();
     let changed: Vec<&str> =
@@ -545,7 +546,7 @@ fn what_a_person_edits_while_an_approval_waits_is_not_lost() {
     let plan = rewind(json!({ "to": message, "dry_run": true }));
     assert_eq!(plan["result"]["canRewind"], false, "{plan}");
     // The state just before the tool ran has it.
-    let checkpoints = kept.get(&format!("/sessions/{id}/checkpoints")).good();
+    let checkpoints = kept.list(&format!("/sessions/{id}/checkpoints"));
     let all = checkpoints["items"].as_array().unwrap().clone();
     let after_edit = all.iter().rev().find(|it| it["tool_use"].as_array().is_none_or(Vec::is_empty)).unwrap();
     let plan = rewind(json!({ "to": after_edit["id"], "dry_run": true }));

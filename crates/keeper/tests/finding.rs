@@ -67,7 +67,7 @@ fn projects_count_their_sessions_and_the_one_used_last_is_first() {
         page["items"].as_array().unwrap().iter().map(item).collect::<Vec<_>>()
     };
     assert_eq!(projects(), [(place("api"), 3), (place("web"), 1)]);
-    let api = kept.get("/projects").good()["items"][0].clone();
+    let api = kept.list("/projects")["items"][0].clone();
     let mut directories: Vec<&str> =
         api["directories"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
     directories.sort_unstable();

@@ -221,6 +221,26 @@ impl Kept {
         self.ask("DELETE", &format!("/api/v1{path}"), &[], "")
     }
 
+    /// Returns a list, and makes sure that it is the same in pages of one.
+    pub(crate) fn list(&self, path: &str) -> Value {
+        let whole = self.get(path).good();
+        let (mut items, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let joint = if path.contains('?') { '&' } else { '?' };
+            let page = self.get(&format!("{path}{joint}limit=1{cursor}")).good();
+            let page_items = page["items"].as_array().unwrap();
+            assert!(page_items.len() <= 1, "{page}");
+            items.extend(page_items.iter().cloned());
+            cursor = match &page["next"] {
+                Value::Null => break,
+                Value::String(next) => format!("&cursor={}", next.replace('/', "%2F").replace(' ', "%20")),
+                next => format!("&cursor={next}"),
+            };
+        }
+        assert_eq!(whole["items"], json!(items), "{path}");
+        whole
+    }
+
     /// Asks as a script with the token would, or as a page with its cookie; headers of the same name take the place of the usual ones.
     pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let bearer = if self.cookie.is_none() { format!("Bearer {}", self.token) } else { String::new() };

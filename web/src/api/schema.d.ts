@@ -893,6 +893,8 @@ export interface components {
         /** @description Requests, the newest first. */
         AttentionPage: {
             items: components["schemas"]["Attention"][];
+            /** @description Where the next page begins; null on the last one. */
+            next?: string | null;
         };
         /**
          * @description What became of a request.
@@ -916,6 +918,11 @@ export interface components {
         /** @description Lines of the audit log. */
         AuditPage: {
             items: components["schemas"]["AuditEntry"][];
+            /**
+             * Format: int64
+             * @description Where the next page begins; null on the last one.
+             */
+            next?: number | null;
         };
         /** @description A way in for a browser. */
         Boot: {
@@ -936,9 +943,14 @@ export interface components {
         };
         /** @description Checkpoints, the oldest first. */
         CheckpointPage: {
-            /** @description What Claude Code itself kept before prompts, the oldest first: to look at, with `diff?turn=` and `diff?since=`. */
+            /**
+             * @description What Claude Code itself kept before prompts, the oldest first: to look at, with `diff?turn=` and `diff?since=`. All
+             *     of it is on the first page.
+             */
             claude_code: components["schemas"]["ClaudeCheckpoint"][];
             items: Record<string, never>[];
+            /** @description Where the next page begins; null on the last one. */
+            next?: string | null;
         };
         /**
          * @description Yes or no.
@@ -1431,9 +1443,11 @@ export interface components {
              */
             waiting: number;
         };
-        /** @description All projects. */
+        /** @description A page of projects. */
         ProjectPage: {
             items: components["schemas"]["Project"][];
+            /** @description Where the next page begins; null on the last one. */
+            next?: string | null;
         };
         /** @description Which project. */
         ProjectRequest: {
@@ -1771,6 +1785,10 @@ export interface operations {
     list_attention: {
         parameters: {
             query?: {
+                /** @description Where the page before ended. */
+                cursor?: string;
+                /** @description How many at most; all of them if it is not said. */
+                limit?: number;
                 /** @description Only those of this session. */
                 session?: string;
                 /** @description Only those in this state. */
@@ -1836,6 +1854,8 @@ export interface operations {
     audit: {
         parameters: {
             query?: {
+                /** @description Where the page before ended. */
+                cursor?: number;
                 /** @description How many at most. */
                 limit?: number;
             };
@@ -2150,7 +2170,12 @@ export interface operations {
     };
     projects: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Where the page before ended. */
+                cursor?: string;
+                /** @description How many at most; all of them if it is not said. */
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -2684,7 +2709,12 @@ export interface operations {
     };
     list_checkpoints: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Where the page before ended: the id of its last checkpoint. */
+                cursor?: string;
+                /** @description How many at most; all of them if it is not said. */
+                limit?: number;
+            };
             header?: never;
             path: {
                 /** @example 8f529643-98e0-4045-abbb-6f2887e6ce71 */

@@ -118,12 +118,16 @@ pub(crate) struct AuditQuery {
     /// How many at most.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
+    /// Where the page before ended.
+    cursor: Option<u64>,
 }
 
 /// Lines of the audit log.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AuditPage {
     items: Vec<AuditEntry>,
+    /// Where the next page begins; null on the last one.
+    next: Option<u64>,
 }
 
 /// What was done and refused, the newest first
@@ -135,8 +139,9 @@ pub(crate) async fn audit(
 ) -> Result<Json<AuditPage>, Problem> {
     scope.whole()?;
     let limit = query.limit.unwrap_or(100).clamp(1, 1000) as usize;
-    let items = keeper.door.audit.newest(limit).map_err(|error| Problem::failed(&error))?;
-    Ok(Json(AuditPage { items }))
+    let newest = keeper.door.audit.newest(limit, query.cursor);
+    let (items, next) = newest.map_err(|error| Problem::failed(&error))?;
+    Ok(Json(AuditPage { items, next }))
 }
 
 /// What is damaged or surprising.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
+use super::paging::{newest_first, page};
 use crate::attention::{Attention, AttentionState, Undecided, Verdict};
 use crate::drive::Doubt;
 use crate::extract::{Asked, Body, Part};
@@ -25,12 +26,19 @@ pub(crate) struct AttentionQuery {
     state: Option<AttentionState>,
     /// Only those of this session.
     session: Option<String>,
+    /// How many at most; all of them if it is not said.
+    #[param(minimum = 1)]
+    limit: Option<u32>,
+    /// Where the page before ended.
+    cursor: Option<String>,
 }
 
 /// Requests, the newest first.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AttentionPage {
     items: Vec<Attention>,
+    /// Where the next page begins; null on the last one.
+    next: Option<String>,
 }
 
 /// What waits for a person, and what did
@@ -44,11 +52,13 @@ pub(crate) async fn list(
     items.extend(
         keeper.others.attention().into_iter().filter(|it| query.state.is_none_or(|state| it.state == state)),
     );
-    items.sort_by_key(|it| std::cmp::Reverse(it.requested_at));
     items.retain(|it| query.session.as_ref().is_none_or(|session| it.shown.session_id == *session));
     // Of sessions that may not be seen, nothing waits here.
     items.retain(|it| is_seen(&keeper, &scope, it));
-    Json(AttentionPage { items })
+    let key = |it: &Attention| newest_first(it.requested_at, &it.shown.id);
+    items.sort_by_cached_key(key);
+    let (items, next) = page(items, key, query.limit, query.cursor.as_deref());
+    Json(AttentionPage { items, next })
 }
 
 fn is_seen(keeper: &Keeper, scope: &scope::Scope, attention: &Attention) -> bool {

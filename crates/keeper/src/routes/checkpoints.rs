@@ -10,7 +10,7 @@ use rethread_checkpoint::{Checkpointer, Choices, Plan, Point, Rewound, TreePath}
 use rethread_store::EntryId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::drive::fork_of;
 use super::file_history::{ClaudeCheckpoint, FileHistory};
@@ -18,37 +18,67 @@ use super::sessions::find_fresh;
 use super::transcript::{later_than, parent_of};
 use crate::capture::{blocking, entry_id};
 use crate::catalogue::Known;
-use crate::extract::{Body, Part, SessionName};
+use crate::extract::{Asked, Body, Part, SessionName};
 use crate::gate::Caller;
 use crate::keeper::Keeper;
 use crate::problem::Problem;
 use crate::scope::Scope;
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct CheckpointsQuery {
+    /// How many at most; all of them if it is not said.
+    #[param(minimum = 1)]
+    limit: Option<u32>,
+    /// Where the page before ended: the id of its last checkpoint.
+    cursor: Option<String>,
+}
 
 /// Checkpoints, the oldest first.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CheckpointPage {
     #[schema(value_type = Vec<Object>)]
     items: Vec<Value>,
-    /// What Claude Code itself kept before prompts, the oldest first: to look at, with `diff?turn=` and `diff?since=`.
+    /// Where the next page begins; null on the last one.
+    next: Option<String>,
+    /// What Claude Code itself kept before prompts, the oldest first: to look at, with `diff?turn=` and `diff?since=`. All
+    /// of it is on the first page.
     claude_code: Vec<ClaudeCheckpoint>,
 }
 
 /// The checkpoints of a session
-#[utoipa::path(get, path = "/sessions/{id}/checkpoints", operation_id = "list_checkpoints", params(("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 200, body = CheckpointPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
+#[utoipa::path(get, path = "/sessions/{id}/checkpoints", operation_id = "list_checkpoints", params(CheckpointsQuery, ("id" = String, Path, example = "8f529643-98e0-4045-abbb-6f2887e6ce71")), responses((status = 200, body = CheckpointPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     State(keeper): State<Arc<Keeper>>,
     name: SessionName,
+    Asked(query): Asked<CheckpointsQuery>,
 ) -> Result<Json<CheckpointPage>, Problem> {
     let known = find_fresh(&keeper, &name).await?;
-    let history = FileHistory::of(&keeper, &known).await?;
+    let history = match query.cursor {
+        None => FileHistory::of(&keeper, &known).await?,
+        Some(_) => None,
+    };
     let listed = tokio::task::spawn_blocking(|| history.map(|history| history.list()).unwrap_or_default());
     let claude_code = listed.await.map_err(|error| Problem::failed(&error))?;
     let Some(checkpointer) = open(&keeper, &known).await? else {
-        return Ok(Json(CheckpointPage { items: Vec::new(), claude_code }));
+        return Ok(Json(CheckpointPage { items: Vec::new(), next: None, claude_code }));
     };
     let all = blocking(async move { checkpointer.checkpoints().await }).await.map_err(refuse)?;
-    let items = all.iter().filter_map(|checkpoint| serde_json::to_value(checkpoint).ok()).collect();
-    Ok(Json(CheckpointPage { items, claude_code }))
+    // In the order in which they were made, whatever clocks said.
+    let begin = match &query.cursor {
+        None => 0,
+        Some(cursor) => all
+            .iter()
+            .position(|it| it.id.as_str() == cursor)
+            .map(|at| at + 1)
+            .ok_or_else(|| Problem::bad_request("no checkpoint is called so (any more); begin anew"))?,
+    };
+    let limit = query.limit.map_or(usize::MAX, |limit| limit.max(1) as usize);
+    let shown = &all[begin..all.len().min(begin.saturating_add(limit))];
+    let is_more = begin + shown.len() < all.len();
+    let next = shown.last().filter(|_| is_more).map(|last| last.id.to_string());
+    let items = shown.iter().filter_map(|checkpoint| serde_json::to_value(checkpoint).ok()).collect();
+    Ok(Json(CheckpointPage { items, next, claude_code }))
 }
 
 /// Returns whether anything was recorded in the turn of a message.

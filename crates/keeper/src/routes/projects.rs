@@ -6,10 +6,12 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
+use super::paging::{newest_first, page};
 use crate::card::{SessionCard, SessionState};
+use crate::extract::Asked;
 use crate::keeper::Keeper;
 use crate::problem::Problem;
 use crate::scope::Scope;
@@ -29,17 +31,30 @@ pub(crate) struct Project {
     updated_at: Timestamp,
 }
 
-/// All projects.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ProjectsQuery {
+    /// How many at most; all of them if it is not said.
+    #[param(minimum = 1)]
+    limit: Option<u32>,
+    /// Where the page before ended.
+    cursor: Option<String>,
+}
+
+/// A page of projects.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ProjectPage {
     items: Vec<Project>,
+    /// Where the next page begins; null on the last one.
+    next: Option<String>,
 }
 
 /// Lists projects, the one that was used last first
-#[utoipa::path(get, path = "/projects", responses((status = 200, body = ProjectPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
+#[utoipa::path(get, path = "/projects", params(ProjectsQuery), responses((status = 200, body = ProjectPage), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn projects(
     State(keeper): State<Arc<Keeper>>,
     scope: Scope,
+    Asked(query): Asked<ProjectsQuery>,
 ) -> Result<Json<ProjectPage>, Problem> {
     keeper.refresh_stored().await;
     let catalogue = keeper.catalogue();
@@ -68,5 +83,8 @@ pub(crate) async fn projects(
             project.directories.push(cwd.clone());
         }
     }
-    Ok(Json(ProjectPage { items }))
+    let key = |it: &Project| newest_first(it.updated_at, it.project.as_deref().unwrap_or_default());
+    items.sort_by_cached_key(key);
+    let (items, next) = page(items, key, query.limit, query.cursor.as_deref());
+    Ok(Json(ProjectPage { items, next }))
 }
