@@ -1,6 +1,5 @@
 //! Who is at the other end of a connection.
 
-use std::fs;
 
 use tokio::net::UnixStream;
 
@@ -85,8 +84,23 @@ pub(crate) fn is_guarded_here(pid: u32) -> bool {
 }
 
 /// Returns the process that started another, or has adopted it.
+#[cfg(not(target_os = "linux"))]
 pub(crate) fn parent(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    parent_by_ps(pid)
+}
+
+/// Asks a program that every system has.
+#[cfg(any(test, not(target_os = "linux")))]
+fn parent_by_ps(pid: u32) -> Option<u32> {
+    let asked =
+        std::process::Command::new("ps").args(["-o", "ppid=", "-p", &pid.to_string()]).output().ok()?;
+    String::from_utf8(asked.stdout).ok()?.trim().parse().ok()
+}
+
+/// Returns the process that started another, or has adopted it.
+#[cfg(target_os = "linux")]
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name before it may hold anything, so the fields are counted from its closing parenthesis.
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
@@ -107,6 +121,9 @@ mod tests {
         for driven in [own, parent(own).unwrap()] {
             assert!(matches!(Peer::of(&one, &[driven]), Peer::Stranger { .. }), "{driven}");
         }
+        // As other systems find it, where the program for that is here.
+        assert!(parent_by_ps(own).is_none_or(|told| Some(told) == parent(own)));
+        assert_eq!(parent_by_ps(u32::MAX - 1), None);
         // What this process started is no agent that it drives, and comes in no more than one.
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         assert!(is_started_here(child.id()) && !is_started_here(parent(own).unwrap()));

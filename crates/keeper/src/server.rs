@@ -48,6 +48,7 @@ impl Running {
         let path = home.join("address");
         let note = format!("{}\n", keeper.door.hosts.own());
         private_file::replace(&path, note.as_bytes()).map_err(Error::io("write", &path))?;
+        tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "the keeper is ready");
         Ok(Self { keeper, tcp, unix, _follower: follower, _lock: lock })
     }
 
@@ -100,6 +101,7 @@ impl Running {
                 },
             }
         }
+        tracing::info!("the keeper ends");
         keeper.ending.send_replace(true);
         drop((tcp, unix));
         // Nobody finds a keeper here that is about to end.

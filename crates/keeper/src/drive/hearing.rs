@@ -174,6 +174,7 @@ impl Driver {
         {
             tracing::warn!(%error, "the agent did not end well");
         }
+        tracing::info!(session = &*self.session, "an agent has ended");
         // What it did in the background ended with it.
         self.capture_the_rest().await;
         // Not before it is gone: as long as it is there it is ours, and nobody else's.

@@ -117,6 +117,7 @@ impl Driver {
             state.pids = [pid, guard].into_iter().flatten().collect();
             (state.client, state.from) = (Some(Arc::clone(&client)), from);
         }
+        tracing::info!(session = &*self.session, pid, "an agent was started");
         tokio::spawn(Arc::clone(self).read(Arc::clone(keeper), stream));
         Ok(client)
     }
