@@ -8,6 +8,7 @@ use rethread_store::backend::{LogKey, LogName};
 use rethread_store::{EntryId, Session};
 
 use crate::ancestry;
+use crate::capture::Moment;
 use crate::contents::Contents;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
@@ -154,6 +155,21 @@ impl Checkpointer {
         Ok(all)
     }
 
+    /// Returns what can be rewound to by name: every capture, and every message in whose turn something was captured or
+    /// should have been.
+    pub async fn points(&self) -> Result<HashSet<EntryId>> {
+        self.settle().await?;
+        let is_here = |record: &Checkpoint| record.session.is_none() || self.owner.id() == self.session.id();
+        let mut points = HashSet::new();
+        for record in self.live().await?.into_iter().filter(is_here) {
+            points.extend(record.message.clone());
+            if record.is_capture() {
+                points.insert(record.id);
+            }
+        }
+        Ok(points)
+    }
+
     pub(crate) async fn plan_with(&self, to: &Point, choices: &Choices, lines: Lines) -> Result<Plan> {
         if !self.is_on() {
             return Err(Error::Off);
@@ -276,9 +292,13 @@ impl Checkpointer {
     }
 
     /// Says that something was to be captured and was not, so that no plan across it claims to be complete.
-    pub async fn missed(&self, why: impl Into<String>) -> Result<()> {
+    ///
+    /// The turn that it was to be captured in can be rewound to all the same, as far as anything is known of it.
+    pub async fn missed(&self, moment: Moment, why: impl Into<String>) -> Result<()> {
         self.note_missed(why.into());
-        self.record(Checkpoint::new(EntryId::generate(), What::Missed)).await.map(drop)
+        let mut record = Checkpoint::new(moment.id.unwrap_or_else(EntryId::generate), What::Missed);
+        (record.message, record.tool_use) = (moment.message, moment.tool_use);
+        self.record(record).await.map(drop)
     }
 
     pub(crate) fn note_missed(&self, why: String) {

@@ -35,7 +35,11 @@ pub(crate) fn find(records: &[Checkpoint], point: &EntryId) -> Option<usize> {
     if let Some((at, record)) = captures().find(|(_, record)| record.id == *point) {
         return Some(if record.what == What::Before { at } else { at + 1 });
     }
-    let (at, record) = captures().find(|(_, record)| record.message.as_ref() == Some(point))?;
+    // Where not even the first capture of a turn was made, that it was not is where the turn begins.
+    let is_of_it = |record: &Checkpoint| {
+        (record.is_capture() || record.what == What::Missed) && record.message.as_ref() == Some(point)
+    };
+    let (at, record) = records.iter().enumerate().find(|(_, record)| is_of_it(record))?;
     // What a capture found before any tool of the turn ran had happened before the turn.
     let idle =
         record.what == What::Tree && record.changes.iter().all(|change| change.source == Source::Outside);

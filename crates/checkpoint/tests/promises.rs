@@ -354,7 +354,7 @@ fn r12_a_capture_that_failed_makes_every_plan_across_it_incomplete() {
     checkpoints.capture("m1", &["a"]);
     project.write("a", "new\n");
     checkpoints.captured("m1", &["a"]);
-    block_on(checkpoints.missed("the tool had run before it was captured")).unwrap();
+    block_on(checkpoints.missed(Moment::default(), "the tool had run before it was captured")).unwrap();
     let later = checkpoints.capture("m2", &["a"]);
     let across = checkpoints.planned(at("m1"));
     assert!(across.is_ready() && !across.is_complete());

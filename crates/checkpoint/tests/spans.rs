@@ -3,7 +3,7 @@
 use pollster::block_on;
 use rethread_checkpoint::{Changes, Checkpointer, Error, Moment, Source, Span, State, Window};
 
-use crate::kit::{Project, id};
+use crate::kit::{Project, Speak as _, at, id};
 use crate::trees::{idle, ran};
 
 fn changes(checkpoints: &Checkpointer, span: Span) -> Changes {
@@ -108,10 +108,26 @@ fn what_has_no_lines_has_no_diff_and_a_missed_capture_is_said() {
     project.write("binary", [0, 3]);
     project.write("large", "line\n".repeat(300_000));
     ran(&checkpoints, "m1");
-    block_on(checkpoints.missed("the disk was full")).unwrap();
+    block_on(checkpoints.missed(Moment::default(), "the disk was full")).unwrap();
     let all = changes(&checkpoints, Span::Since(id("m1")));
     assert_eq!(names(&all), ["binary", "large"]);
     assert_eq!((diff(&checkpoints, &all, "binary"), diff(&checkpoints, &all, "large")), (None, None));
     assert_eq!(all.paths[1].before, State::Absent);
     assert!(all.incomplete[0].contains("the disk was full"), "{:?}", all.incomplete);
+}
+
+#[test]
+fn a_turn_of_which_nothing_could_be_captured_did_not_change_nothing() {
+    let project = Project::quick();
+    project.write("a", "old\n");
+    let checkpoints = project.open();
+    block_on(checkpoints.tree(Moment::of(id("m1")), Window::Idle)).unwrap();
+    let call = Moment { tool_use: vec!["t1".into()], ..Moment::of(id("m2")) };
+    block_on(checkpoints.missed(call, "the disk was full")).unwrap();
+    for span in [Span::Turn(id("m2")), Span::Tool("t1".into()), Span::Since(id("m2"))] {
+        let changes = changes(&checkpoints, span);
+        assert!(changes.incomplete[0].contains("the disk was full"), "{:?}", changes.incomplete);
+    }
+    let plan = checkpoints.planned(at("m2"));
+    assert!(!plan.is_complete() && plan.incomplete.len() == 1, "{plan:?}");
 }

@@ -223,8 +223,8 @@ impl Captures {
             // Unknown, not unchanged: every plan across it says that it may not be complete.
             Err(error) => {
                 tracing::warn!(%error, session = self.session, "a capture failed");
-                let (own, why) = (Arc::clone(&self.checkpointer), error.to_string());
-                let missed = blocking(async move { own.missed(why).await }).await;
+                let (own, at, why) = (Arc::clone(&self.checkpointer), moment(), error.to_string());
+                let missed = blocking(async move { own.missed(at, why).await }).await;
                 if let Err(error) = missed {
                     tracing::error!(%error, session = self.session, "that a capture failed cannot be written down");
                 }

@@ -1,6 +1,5 @@
 //! Who is at the other end of a connection.
 
-
 use tokio::net::UnixStream;
 
 use crate::defect::Defect;

@@ -13,6 +13,7 @@ mod fire;
 mod health;
 mod kit;
 mod looks;
+mod misfortunes;
 mod page;
 mod queue;
 mod reading;

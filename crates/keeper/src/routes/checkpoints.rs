@@ -87,8 +87,8 @@ pub(super) async fn has(
     message: &EntryId,
 ) -> Result<bool, Problem> {
     let Some(own) = checkpointer.map(Arc::clone) else { return Ok(false) };
-    let all = blocking(async move { own.checkpoints().await }).await.map_err(refuse)?;
-    Ok(all.iter().any(|it| it.id == *message || it.message.as_ref() == Some(message)))
+    let points = blocking(async move { own.points().await }).await.map_err(refuse)?;
+    Ok(points.contains(message))
 }
 
 /// Opens a session's checkpoints; none if it never had any.
@@ -258,15 +258,13 @@ pub(super) async fn point(
 ) -> Result<EntryId, Problem> {
     let id = entry_id(to).ok_or_else(|| Problem::not_found("checkpoint"))?;
     let own = Arc::clone(checkpointer);
-    let all = blocking(async move { own.checkpoints().await }).await.map_err(refuse)?;
-    if known.native.is_none() || all.iter().any(|it| it.id == id || it.message.as_ref() == Some(&id)) {
+    let points = blocking(async move { own.points().await }).await.map_err(refuse)?;
+    if known.native.is_none() || points.contains(&id) {
         return Ok(id);
     }
-    let changed: HashSet<&str> =
-        all.iter().filter_map(|it| it.message.as_ref().map(EntryId::as_str)).collect();
-    let later = later_than(keeper, known, to).await?;
-    let next = later.iter().find(|message| changed.contains(message.as_str()));
-    next.and_then(|message| entry_id(message)).ok_or_else(|| Problem::not_found("checkpoint"))
+    let later = later_than(keeper, known, to).await?.into_iter().filter_map(|message| entry_id(&message));
+    let next = later.into_iter().find(|message| points.contains(message));
+    next.ok_or_else(|| Problem::not_found("checkpoint"))
 }
 
 /// Undoes a rewind
