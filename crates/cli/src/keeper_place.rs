@@ -29,6 +29,13 @@ impl KeeperPlace {
         let runtime = runtime(Threads::One)?;
         runtime.block_on(work(self.client())).map_err(|error| explain(&error))
     }
+
+    /// Fails as the keeper does if it does not know a session.
+    pub(crate) fn knows(&self, session: &str) -> Result<(), Failure> {
+        let path = format!("/sessions/{session}");
+        let _: serde::de::IgnoredAny = self.ask(async |client| client.get(&path).await)?;
+        Ok(())
+    }
 }
 
 /// How many threads do the work.
