@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -104,6 +104,26 @@ fn without_claude_code_sessions_are_read_and_sending_says_what_is_missing() {
     let lines: Vec<&str> = err.lines().collect();
     assert_eq!(lines[0], "error: this keeper only reads: Claude Code was not found when it was started");
     assert!(lines[1].starts_with("hint: `npm install -g @anthropic-ai/claude-code`"), "{err}");
+}
+
+#[test]
+fn names_that_are_typed_replace_those_that_are_configured() {
+    let home = Home::new();
+    home.configure("[serve]\nallow-host = ['configured.example']\n");
+    let status = |kept: &Kept, name: &str| {
+        let address = kept.line.split("http://localhost:").nth(1).unwrap();
+        let port = address.split('/').next().unwrap();
+        let mut stream = std::net::TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+        write!(stream, "GET /healthz HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        line.split(' ').nth(1).unwrap().to_owned()
+    };
+    let kept = home.serve(&["--listen", "127.0.0.1:0"]);
+    assert_eq!(["configured.example", "typed.example"].map(|name| status(&kept, name)), ["200", "421"]);
+    drop(kept);
+    let kept = home.serve(&["--listen", "127.0.0.1:0", "--allow-host", "typed.example"]);
+    assert_eq!(["configured.example", "typed.example"].map(|name| status(&kept, name)), ["421", "200"]);
 }
 
 #[test]

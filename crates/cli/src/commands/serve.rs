@@ -83,14 +83,11 @@ impl Serve {
 
     fn settings(&self, place: &KeeperPlace, context: &Context, stage: &Stage) -> Result<Settings, Failure> {
         let (typed, configured) = (&self.typed, &self.configured);
-        let either = |typed: &Vec<PathBuf>, configured: &Vec<PathBuf>| {
-            if typed.is_empty() { configured.clone() } else { typed.clone() }
-        };
         let mut settings = Settings::new(&place.home, context.store.clone());
         settings.listen = typed.listen.or(configured.listen).unwrap_or(settings.listen);
         settings.allowed_roots = either(&typed.allowed_roots, &configured.allowed_root);
         settings.start = std::env::var_os("HOME").map_or(settings.start, PathBuf::from);
-        settings.allowed_hosts = [typed.allow_hosts.clone(), configured.allow_host.clone()].concat();
+        settings.allowed_hosts = either(&typed.allow_hosts, &configured.allow_host);
         let files = match &typed.tls {
             args::Tls { tls_cert: Some(certificate), tls_key: Some(key) } => Some((certificate, key)),
             _ => configured.tls_cert.as_ref().zip(configured.tls_key.as_ref()),
@@ -107,6 +104,11 @@ impl Serve {
         settings.demonstration = Some(stage.demonstration());
         Ok(settings)
     }
+}
+
+/// Returns what was typed, else what is configured.
+fn either<T: Clone>(typed: &[T], configured: &[T]) -> Vec<T> {
+    if typed.is_empty() { configured.to_vec() } else { typed.to_vec() }
 }
 
 /// Says what to try.
