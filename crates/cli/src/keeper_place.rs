@@ -6,7 +6,9 @@ use std::sync::Arc;
 use rethread_keeper::{Client, Error, Problem, Tls};
 
 use crate::context::Context;
+use crate::demo;
 use crate::failure::{Failure, in_one_line, named};
+use crate::ui::Ui;
 
 /// The keeper's own folder, and the way to it.
 #[derive(Debug)]
@@ -28,6 +30,13 @@ impl KeeperPlace {
     pub(crate) fn ask<T>(&self, work: impl AsyncFnOnce(Client) -> Result<T, Error>) -> Result<T, Failure> {
         let runtime = runtime(Threads::One)?;
         runtime.block_on(work(self.client())).map_err(|error| explain(&error))
+    }
+
+    /// Says that everything here is a demonstration, if it is.
+    pub(crate) fn label(&self, ui: &mut Ui) {
+        if demo::is_marked(&self.home) {
+            ui.say(demo::LABEL);
+        }
     }
 
     /// Fails as the keeper does if it does not know a session.

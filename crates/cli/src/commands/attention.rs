@@ -33,6 +33,9 @@ impl Attention {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
         let place = KeeperPlace::find()?;
         let page: Page = place.ask(async |client| client.get("/attention").await)?;
+        if !self.typed.json {
+            place.label(ui);
+        }
         if let Some(id) = &self.typed.id {
             return self.decide(&place, id, page.items, context, ui);
         }

@@ -32,6 +32,7 @@ impl Open {
         if let Some(session) = session {
             url += &format!("&session={session}");
         }
+        place.label(ui);
         ui.data(url.as_bytes())?;
         ui.aside("It works once, within a minute.");
         Ok(Done::Fully)

@@ -114,9 +114,11 @@ fn either<T: Clone>(typed: &[T], configured: &[T]) -> Vec<T> {
 /// Says what to try.
 fn introduce(demo: &Demo, ui: &mut Ui) {
     ui.say("This is a demo: its agent asks no model. Everything is in a temporary folder that goes when this ends.");
-    let home = demo.home();
+    let home = demo.place().home();
     let home = home.display();
-    ui.say(&format!("In another terminal: `export RETHREAD_HOME={home}`, then `rethread attention`."));
+    ui.say(&format!(
+        "In another terminal: `export RETHREAD_HOME={home}`, then `rethread list` and `rethread attention`."
+    ));
 }
 
 /// Starts the keeper once more, apart from this terminal, and waits until it is ready.
