@@ -107,6 +107,32 @@ fn without_claude_code_sessions_are_read_and_sending_says_what_is_missing() {
 }
 
 #[test]
+fn a_program_that_is_named_and_not_there_is_missing_as_if_none_was_installed() {
+    let home = Home::new();
+    home.transcript(".claude");
+    fs::write(home.path().join("notes.txt"), "no program").unwrap();
+    for named in ["/nonexistent/claude", "notes.txt", "claude"] {
+        let mut serve = home.command(&["serve", "--listen", "127.0.0.1:0", "--claude-bin", named]);
+        let mut child = serve.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let (err, line) = (child.stderr.take().unwrap(), String::new());
+        let mut kept = Kept { child, line };
+        BufReader::new(err).read_line(&mut kept.line).unwrap();
+        let info = home.get("/info");
+        let missing = info["agent"]["missing"].as_str().unwrap();
+        assert!(missing.contains(named) && missing.contains("--claude-bin PATH"), "{info}");
+        assert!(!info["features"].as_array().unwrap().contains(&json!("drive")), "{info}");
+        let (code, out, _) = home.run(&["status"]);
+        assert!(code == 0 && out.contains(&format!("It only reads: {missing}")), "{out}");
+        let (code, _, err) = home.run(&["send", ID, "Go on.", "--json"]);
+        let problem: Value = serde_json::from_str(&err).unwrap();
+        assert_eq!((code, &problem["code"]), (1, &json!("no-agent")), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(named), "{problem}");
+        assert!(problem["hint"].as_str().unwrap().contains("`npm install"), "{problem}");
+        assert_eq!(kept.line, format!("warning: sessions are only read: {missing}\n"));
+    }
+}
+
+#[test]
 fn names_that_are_typed_replace_those_that_are_configured() {
     let home = Home::new();
     home.configure("[serve]\nallow-host = ['configured.example']\n");

@@ -71,6 +71,11 @@ impl Running {
         self.keeper.catalogue().len()
     }
 
+    /// Returns what is missing to drive sessions with, and how to get it; sessions are only read then.
+    pub fn missing(&self) -> Option<String> {
+        self.keeper.missing()
+    }
+
     /// Answers until it is told to end: by whoever started it, or over its socket.
     pub async fn until(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let Self { keeper, tcp, unix, _follower, _lock } = self;

@@ -1,7 +1,7 @@
 //! `serve`: runs the keeper.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rethread_keeper::{Agent, Bypass, Running, Settings};
@@ -65,6 +65,9 @@ impl Serve {
             let what = if demo.is_some() { "The demo" } else { "The keeper" };
             ui.data(format!("{what} is ready with {sessions}: {way}").as_bytes())?;
             ui.flush()?;
+            if let Some(missing) = running.missing() {
+                ui.warn(&format!("sessions are only read: {missing}"));
+            }
             if let Some(demo) = &demo {
                 introduce(demo, ui);
                 let performance = demo.perform();
@@ -97,7 +100,7 @@ impl Serve {
         settings.cache = context.native.cache().unwrap_or(settings.cache);
         settings.trash = context.native.trash()?;
         let named = typed.claude_bin.as_ref().or(configured.claude_bin.as_ref());
-        let program = named.cloned().or_else(|| rethread_claude::find_cli().ok());
+        let program = named.map(|named| program(named)).or_else(|| rethread_claude::find_cli().ok());
         settings.agent = program.map(|program| Agent { program, environment: context.native.environment() });
         let bypass = typed.allow_bypass || configured.allow_bypass;
         settings.bypass = if bypass { Bypass::Allowed } else { Bypass::Refused };
@@ -109,6 +112,17 @@ impl Serve {
 /// Returns what was typed, else what is configured.
 fn either<T: Clone>(typed: &[T], configured: &[T]) -> Vec<T> {
     if typed.is_empty() { configured.to_vec() } else { typed.to_vec() }
+}
+
+/// Returns the program that was named, by its whole path. A mere name is looked for on `PATH` as by a shell, and never where
+/// we stand; one that is not found stays what it is, for the keeper to complain about.
+fn program(named: &Path) -> PathBuf {
+    if named.file_name() != Some(named.as_os_str()) {
+        return std::path::absolute(named).unwrap_or_else(|_| named.to_owned());
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&folders).map(|folder| folder.join(named));
+    places.find(|place| place.is_absolute() && place.is_file()).unwrap_or_else(|| named.to_owned())
 }
 
 /// Says what to try.

@@ -12,7 +12,7 @@ use super::agent::{self, Beginning};
 use super::driver::Driver;
 use crate::capture::{Captures, blocking};
 use crate::keeper::Keeper;
-use crate::problem::Problem;
+use crate::problem::{Problem, with_causes};
 use crate::shared::{Driven, Share, give_way};
 
 /// How often it is looked whether an agent has ended, and how long that is waited for: an agent has so long to end by
@@ -69,7 +69,7 @@ impl Driver {
         if let Some(client) = self.state().client.clone() {
             return Ok(client);
         }
-        let agent = keeper.settings.agent.clone().ok_or_else(|| keeper.nothing_to_drive_with())?;
+        let agent = keeper.agent()?.clone();
         self.hold(keeper, &mut process, Claim::IfFree).await?;
         if let Err(problem) = self.begin_to_share(keeper, &mut process).await {
             self.let_go(keeper, &mut process).await;
@@ -101,7 +101,8 @@ impl Driver {
             Ok(client) => Arc::new(client),
             Err(error) => {
                 self.let_go(keeper, &mut process).await;
-                let problem = Problem::new(StatusCode::BAD_GATEWAY, "agent-failed").detail(error.to_string());
+                let problem =
+                    Problem::new(StatusCode::BAD_GATEWAY, "agent-failed").detail(with_causes(&error));
                 return Err(problem.hint("`rethread doctor` and `claude --version` say more").retryable());
             }
         };
