@@ -73,6 +73,9 @@ pub(crate) fn explain(error: &Error) -> Failure {
     let message = in_one_line(error);
     let hint = match error {
         Error::NotRunning => Some("`rethread serve` starts one".to_owned()),
+        Error::PathTooLong(_) => Some(
+            "`export RETHREAD_HOME=DIR` with a shorter path; `--store PATH` names a store that stays where it is".into(),
+        ),
         Error::AddressTaken(_) => {
             Some("`rethread status` shows a keeper that runs; `--listen 127.0.0.1:0` picks a free port".into())
         }

@@ -133,6 +133,19 @@ fn a_program_that_is_named_and_not_there_is_missing_as_if_none_was_installed() {
 }
 
 #[test]
+fn a_home_whose_path_is_too_long_for_a_socket_is_refused_with_what_to_do() {
+    let home = Home::new();
+    let long = home.path().join("x".repeat(120));
+    for words in [&["serve", "--listen", "127.0.0.1:0"][..], &["status"]] {
+        let output = home.command(words).env("RETHREAD_HOME", &long).output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        let lines: Vec<&str> = err.lines().collect();
+        assert_eq!((output.status.code(), lines.len()), (Some(1), 2), "{words:?}: {err}");
+        assert!(lines[0].contains("is too long for a socket") && lines[1].contains("RETHREAD_HOME"), "{err}");
+    }
+}
+
+#[test]
 fn names_that_are_typed_replace_those_that_are_configured() {
     let home = Home::new();
     home.configure("[serve]\nallow-host = ['configured.example']\n");
