@@ -35,6 +35,13 @@ while read -r line; do
 done
 "#;
 
+/// Tells its version, and no more.
+const DOES_NOT_BEGIN: &str = r#"#!/bin/sh
+[ "$1" = --version ] && echo "2.1.325 (Claude Code)" && exit
+echo "no way in" >&2
+exit 1
+"#;
+
 /// A home with one session, and a keeper of its own process.
 struct Desk {
     home: TempDir,
@@ -225,4 +232,23 @@ fn an_answer_to_a_request_that_nobody_knows_is_not_found() {
     assert_eq!((code, out.as_str()), (1, ""));
     let problem: Value = serde_json::from_str(&err).unwrap();
     assert_eq!((&problem["code"], &problem["status"]), (&json!("not-found"), &json!(404)), "{problem}");
+}
+
+#[test]
+fn an_agent_that_does_not_begin_leaves_no_session_behind_and_its_reason_is_told() {
+    let desk = Desk::with(DOES_NOT_BEGIN);
+    let body = json!({ "cwd": desk.path(), "prompt": "Begin." });
+    let begun = desk.ask(async |client| client.post::<Value>("/sessions", &body).await);
+    assert!(begun.unwrap_err().to_string().contains("no way in"));
+    let (code, _, err) = desk.run(&["send", ID, "Go on."]);
+    assert!(code == 1 && err.contains("no way in"), "{err}");
+    let (_, out, _) = desk.run(&["list", "--all", "--json"]);
+    let listed: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let listed: Vec<_> = listed.iter().map(|it| (&it["home"], &it["session_id"])).collect();
+    assert_eq!(listed, [(&json!("native"), &json!(ID))]);
+    let left = fs::read_dir(desk.rethread().join("sessions")).map_or(0, Iterator::count);
+    assert_eq!(left, 0);
+    // One that does begin finds nothing in its way.
+    fs::write(desk.path().join("agent"), AGENT).unwrap();
+    desk.asked();
 }
