@@ -31,6 +31,10 @@ while read -r line; do
     printf '{"type":"user","uuid":"%s","message":{"role":"user","content":"Ask."}}\n' "$uuid" >>"$HOME/.claude/projects/-tmp/0198f2aa-1111-4111-8111-111111111111.jsonl"
     printf '%s\n' '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls\u200b \u200f\u00adx"},"tool_use_id":"toolu_1","description":"Looks\naround","agent_id":"sub-7","permission_suggestions":[]}}' ;;
   *'Die.'*) kill -9 $$ ;;
+  *'"subtype":"interrupt"'*)
+    id=$(printf %s "$line" | sed 's/.*"request_id":"\([^"]*\)".*/\1/')
+    printf '{"type":"control_response","response":{"subtype":"success","request_id":"%s","response":{}}}\n' "$id"
+    printf '%s\n' '{"type":"result","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming","session_id":"s"}' ;;
   esac
 done
 "#;
@@ -223,6 +227,20 @@ fn whoever_sends_and_watches_learns_by_the_exit_code_that_the_turn_failed() {
     let (code, out, err) = desk.run(&["send", ID, "Die.", "--watch", "--json"]);
     assert!(code == 1 && out.lines().last().unwrap().contains("turn.failed"), "{out}");
     assert_eq!(serde_json::from_str::<Value>(&err).unwrap()["code"], "turn-failed");
+}
+
+#[test]
+fn a_turn_that_was_interrupted_elsewhere_is_not_done_for_whoever_sent_it() {
+    let desk = Desk::with(AGENT);
+    let (mut sent, lines) = desk.follow(&["send", ID, "Think.", "--watch"]);
+    let path = format!("/sessions/{ID}");
+    until("the turn runs", || {
+        let card: Value = desk.ask(async |client| client.get(&path).await).unwrap();
+        (card["state"] == "running").then_some(())
+    });
+    assert_eq!(desk.run(&["interrupt", ID]).2, "The turn ends.\n");
+    assert_eq!(lines.iter().last().as_deref(), Some("the turn was interrupted"));
+    assert_eq!(sent.0.wait().unwrap().code(), Some(1));
 }
 
 #[test]
