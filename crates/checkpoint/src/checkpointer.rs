@@ -159,9 +159,10 @@ impl Checkpointer {
     /// should have been.
     pub async fn points(&self) -> Result<HashSet<EntryId>> {
         self.settle().await?;
-        let is_here = |record: &Checkpoint| record.session.is_none() || self.owner.id() == self.session.id();
+        let (owner, own) = (self.owner.id(), self.session.id());
+        let is_own = |record: &Checkpoint| owner == own || record.session.as_ref() == Some(own);
         let mut points = HashSet::new();
-        for record in self.live().await?.into_iter().filter(is_here) {
+        for record in self.live().await?.into_iter().filter(is_own) {
             points.extend(record.message.clone());
             if record.is_capture() {
                 points.insert(record.id);

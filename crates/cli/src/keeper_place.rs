@@ -6,7 +6,9 @@ use std::sync::Arc;
 use rethread_keeper::{Client, Error, Problem, Tls};
 
 use crate::context::Context;
+use crate::demo;
 use crate::failure::{Failure, in_one_line, named};
+use crate::ui::Ui;
 
 /// The keeper's own folder, and the way to it.
 #[derive(Debug)]
@@ -28,6 +30,20 @@ impl KeeperPlace {
     pub(crate) fn ask<T>(&self, work: impl AsyncFnOnce(Client) -> Result<T, Error>) -> Result<T, Failure> {
         let runtime = runtime(Threads::One)?;
         runtime.block_on(work(self.client())).map_err(|error| explain(&error))
+    }
+
+    /// Says that everything here is a demonstration, if it is.
+    pub(crate) fn label(&self, ui: &mut Ui) {
+        if demo::is_marked(&self.home) {
+            ui.say(demo::LABEL);
+        }
+    }
+
+    /// Fails as the keeper does if it does not know a session.
+    pub(crate) fn knows(&self, session: &str) -> Result<(), Failure> {
+        let path = format!("/sessions/{session}");
+        let _: serde::de::IgnoredAny = self.ask(async |client| client.get(&path).await)?;
+        Ok(())
     }
 }
 
@@ -57,6 +73,9 @@ pub(crate) fn explain(error: &Error) -> Failure {
     let message = in_one_line(error);
     let hint = match error {
         Error::NotRunning => Some("`rethread serve` starts one".to_owned()),
+        Error::PathTooLong(_) => Some(
+            "`export RETHREAD_HOME=DIR` with a shorter path; `--store PATH` names a store that stays where it is".into(),
+        ),
         Error::AddressTaken(_) => {
             Some("`rethread status` shows a keeper that runs; `--listen 127.0.0.1:0` picks a free port".into())
         }

@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 use rethread_transcripts::{ClaudeFolder, ListOptions, Listing, Session};
 use sha2::{Digest as _, Sha256};
 
+use crate::demo::DemoPlace;
 use crate::failure::Failure;
+use crate::place::default_home;
 
 pub(crate) use branches::list_branches;
 pub(crate) use driven::Driven;
@@ -45,9 +47,13 @@ pub(crate) struct Native {
 }
 
 impl Native {
-    /// Takes what was typed, else what the environment says, else what is configured, else the usual place. Nothing is
-    /// read yet.
+    /// Takes what was typed, else what belongs to a demo's home, else what the environment says, else what is configured,
+    /// else the usual place. Nothing is read yet.
     pub(crate) fn find(typed: Option<PathBuf>, configured: Option<PathBuf>) -> Self {
+        let demo = default_home().ok().and_then(|home| DemoPlace::of(&home));
+        if let Some(demo) = demo.filter(|_| typed.is_none()) {
+            return Self::of_demo(&demo);
+        }
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let told = set("CLAUDE_CONFIG_DIR");
         let named = typed.clone().or_else(|| configured.filter(|_| told.is_none()));
@@ -58,6 +64,13 @@ impl Native {
         let cache = absolute("XDG_CACHE_HOME").or_else(|| within(".cache"));
         let data = absolute("XDG_DATA_HOME").or_else(|| within(".local/share"));
         Self { claude: folder.map(ClaudeFolder::new), cache, data, typed, named }
+    }
+
+    /// Takes what belongs to a demo: none of it is the person's own.
+    pub(crate) fn of_demo(demo: &DemoPlace) -> Self {
+        let claude = Some(ClaudeFolder::new(demo.claude()));
+        let (cache, data) = (Some(demo.cache()), Some(demo.data()));
+        Self { claude, cache, data, typed: None, named: Some(demo.claude()) }
     }
 
     /// Returns Claude Code's folder.

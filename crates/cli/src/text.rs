@@ -28,6 +28,15 @@ pub(crate) fn one_line(text: &str, width: usize) -> String {
     line
 }
 
+/// Returns text with everything in it that nobody sees written out: whoever decides about it has to see all of it.
+pub(crate) fn seen(text: &str) -> String {
+    let seen = text.chars().map(|letter| match rethread_keeper::is_hidden(letter) {
+        true => format!("\\u{{{:04x}}}", u32::from(letter)),
+        false => letter.to_string(),
+    });
+    seen.collect()
+}
+
 /// Returns how many columns text takes.
 pub(crate) fn columns_of(text: &str) -> usize {
     unicode_width::UnicodeWidthStr::width(text)
@@ -45,7 +54,8 @@ pub(crate) fn count(number: impl TryInto<u64>, what: &str) -> String {
 
 /// Control characters, and those that turn the direction of what follows.
 fn commands(char: char) -> bool {
-    let turns = matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let turns = matches!(char,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || (char.is_control() && char != '\n' && char != '\t')
 }
 
@@ -65,7 +75,11 @@ mod tests {
 
     #[test]
     fn what_was_said_cannot_command_the_terminal() {
-        assert_eq!(harmless("a\x1b[2Jb\r\nc\u{202e}\t"), "a\u{fffd}[2Jb\nc\u{fffd}\t");
+        assert_eq!(harmless("a\x1b[2Jb\r\nc\u{202e}\u{200f}\t"), "a\u{fffd}[2Jb\nc\u{fffd}\u{fffd}\t");
         assert_eq!(one_line("\x1b]0;x\x07", 80), "\u{fffd}]0;x\u{fffd}");
+    }
+    #[test]
+    fn what_nobody_sees_is_written_out() {
+        assert_eq!(seen("rm\u{200b} -rf\u{202e} x\n\tü"), "rm\\u{200b} -rf\\u{202e} x\n\tü");
     }
 }

@@ -652,10 +652,18 @@ fn a_demo_edits_files_asks_and_can_be_taken_back() {
         (card["state"] == "idle" && card["first_prompt"].is_string()).then_some(card)
     });
     let id = session["session_id"].as_str().unwrap().to_owned();
-    assert!(
-        session["name"].as_str().unwrap().contains("Demo") || session["git_branch"] == "demo",
-        "{session}"
-    );
+    assert_eq!(session["name"], "Demo: greet the world", "{session}");
+    // The terminal that was suggested shows the demo's session, and says each time what it is.
+    for words in [&["list"][..], &["attention"], &["open", &id]] {
+        let output = command(&home, words).output().unwrap();
+        let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        assert!(output.status.success() && err.starts_with("This is the demo: "), "{words:?}: {out}{err}");
+        assert_eq!(out.contains("Demo: greet the world"), words == ["list"], "{out}");
+    }
+    let listed = command(&home, &["list", "--json"]).output().unwrap();
+    let card: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!((card["session_id"].as_str(), listed.stderr.as_slice()), (Some(id.as_str()), &b""[..]));
+    assert!(!folder.path().join(".cache").try_exists().unwrap(), "nothing of the demo is elsewhere");
     let project = home.with_file_name("demo-project");
     assert!(fs::read_to_string(project.join("greeting.txt")).unwrap().contains("demo"));
     assert!(project.join("made-by-the-shell.txt").try_exists().unwrap());

@@ -1,6 +1,7 @@
 //! The program as a person and as a script meet it: typed words in, answers, messages and an exit code out.
 
 mod append;
+mod asking;
 mod branches;
 mod bundle;
 mod care;

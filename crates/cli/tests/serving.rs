@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -104,6 +104,65 @@ fn without_claude_code_sessions_are_read_and_sending_says_what_is_missing() {
     let lines: Vec<&str> = err.lines().collect();
     assert_eq!(lines[0], "error: this keeper only reads: Claude Code was not found when it was started");
     assert!(lines[1].starts_with("hint: `npm install -g @anthropic-ai/claude-code`"), "{err}");
+}
+
+#[test]
+fn a_program_that_is_named_and_not_there_is_missing_as_if_none_was_installed() {
+    let home = Home::new();
+    home.transcript(".claude");
+    fs::write(home.path().join("notes.txt"), "no program").unwrap();
+    for named in ["/nonexistent/claude", "notes.txt", "claude"] {
+        let mut serve = home.command(&["serve", "--listen", "127.0.0.1:0", "--claude-bin", named]);
+        let mut child = serve.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let (err, line) = (child.stderr.take().unwrap(), String::new());
+        let mut kept = Kept { child, line };
+        BufReader::new(err).read_line(&mut kept.line).unwrap();
+        let info = home.get("/info");
+        let missing = info["agent"]["missing"].as_str().unwrap();
+        assert!(missing.contains(named) && missing.contains("--claude-bin PATH"), "{info}");
+        assert!(!info["features"].as_array().unwrap().contains(&json!("drive")), "{info}");
+        let (code, out, _) = home.run(&["status"]);
+        assert!(code == 0 && out.contains(&format!("It only reads: {missing}")), "{out}");
+        let (code, _, err) = home.run(&["send", ID, "Go on.", "--json"]);
+        let problem: Value = serde_json::from_str(&err).unwrap();
+        assert_eq!((code, &problem["code"]), (1, &json!("no-agent")), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(named), "{problem}");
+        assert!(problem["hint"].as_str().unwrap().contains("`npm install"), "{problem}");
+        assert_eq!(kept.line, format!("warning: sessions are only read: {missing}\n"));
+    }
+}
+
+#[test]
+fn a_home_whose_path_is_too_long_for_a_socket_is_refused_with_what_to_do() {
+    let home = Home::new();
+    let long = home.path().join("x".repeat(120));
+    for words in [&["serve", "--listen", "127.0.0.1:0"][..], &["status"]] {
+        let output = home.command(words).env("RETHREAD_HOME", &long).output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        let lines: Vec<&str> = err.lines().collect();
+        assert_eq!((output.status.code(), lines.len()), (Some(1), 2), "{words:?}: {err}");
+        assert!(lines[0].contains("is too long for a socket") && lines[1].contains("RETHREAD_HOME"), "{err}");
+    }
+}
+
+#[test]
+fn names_that_are_typed_replace_those_that_are_configured() {
+    let home = Home::new();
+    home.configure("[serve]\nallow-host = ['configured.example']\n");
+    let status = |kept: &Kept, name: &str| {
+        let address = kept.line.split("http://localhost:").nth(1).unwrap();
+        let port = address.split('/').next().unwrap();
+        let mut stream = std::net::TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+        write!(stream, "GET /healthz HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        line.split(' ').nth(1).unwrap().to_owned()
+    };
+    let kept = home.serve(&["--listen", "127.0.0.1:0"]);
+    assert_eq!(["configured.example", "typed.example"].map(|name| status(&kept, name)), ["200", "421"]);
+    drop(kept);
+    let kept = home.serve(&["--listen", "127.0.0.1:0", "--allow-host", "typed.example"]);
+    assert_eq!(["configured.example", "typed.example"].map(|name| status(&kept, name)), ["421", "200"]);
 }
 
 #[test]

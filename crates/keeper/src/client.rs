@@ -14,7 +14,7 @@ use tokio::net::UnixStream;
 
 use crate::error::{Error, Result};
 use crate::problem::Problem;
-use crate::server::socket;
+use crate::server::{cannot, socket};
 
 /// Asks a keeper.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ impl Client {
         use std::io::ErrorKind;
         let stream = UnixStream::connect(&self.socket).await.map_err(|error| match error.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => Error::NotRunning,
-            _ => Error::io("connect to", &self.socket)(error),
+            _ => cannot("connect to", &self.socket)(error),
         })?;
         let fail = |error: hyper::Error| Error::io("ask", &self.socket)(std::io::Error::other(error));
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(fail)?;

@@ -1,6 +1,6 @@
 //! What the rest of the keeper asks of the sessions that it drives.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use crate::item::MessageItem;
 use crate::keeper::{Keeper, over};
 use crate::problem::Problem;
 use crate::scope::Scope;
+use crate::settings::Agent;
 use crate::topic::Interest;
 
 /// How often idle agents are looked for.
@@ -68,17 +69,35 @@ impl Keeper {
 
     /// Returns the agent's program, its version, and what is missing.
     pub(crate) async fn agent_info(&self) -> (Option<String>, Option<String>, Option<String>) {
-        match &self.settings.agent {
-            Some(agent) => (Some(agent.program.display().to_string()), self.agent_version().await, None),
-            None => (None, None, Some(MISSING.to_owned())),
+        match self.agent() {
+            Ok(agent) => (Some(agent.program.display().to_string()), self.agent_version().await, None),
+            Err(_) => (None, None, self.missing()),
         }
     }
 
-    /// Says why nothing can be sent, and how to get what is missing.
-    pub(crate) fn nothing_to_drive_with(&self) -> Problem {
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-agent")
-            .detail("this keeper only reads: Claude Code was not found when it was started")
-            .hint("`npm install -g @anthropic-ai/claude-code`, then start the keeper again; `--claude-bin PATH` names one")
+    /// Says what is missing to drive sessions with, and how to get it; nothing if nothing is.
+    pub(crate) fn missing(&self) -> Option<String> {
+        match (self.agent(), &self.settings.agent) {
+            (Ok(_), _) => None,
+            (Err(_), Some(agent)) => Some(format!(
+                "{}: `npm install -g @anthropic-ai/claude-code` installs Claude Code, `--claude-bin PATH` names it",
+                no_program(agent)
+            )),
+            (Err(_), None) => Some(MISSING.to_owned()),
+        }
+    }
+
+    /// Returns what sessions are driven with, or says why nothing can be sent and how to get what is missing. What is
+    /// named when a keeper is started may not be there, or not any more.
+    pub(crate) fn agent(&self) -> Result<&Agent, Problem> {
+        let why = match &self.settings.agent {
+            Some(agent) if is_program(&agent.program) => return Ok(agent),
+            Some(agent) => no_program(agent),
+            None => "Claude Code was not found when it was started".to_owned(),
+        };
+        Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-agent")
+            .detail(format!("this keeper only reads: {why}"))
+            .hint("`npm install -g @anthropic-ai/claude-code`, then start the keeper again; `--claude-bin PATH` names one"))
     }
 
     /// Returns a native session's transcript, once there is one.
@@ -252,4 +271,15 @@ impl Keeper {
             self.tell(news);
         }
     }
+}
+
+fn no_program(agent: &Agent) -> String {
+    format!("{} is no program that can be run", agent.program.display())
+}
+
+fn is_program(path: &Path) -> bool {
+    let executable = |file: std::fs::Metadata| {
+        file.is_file() && std::os::unix::fs::PermissionsExt::mode(&file.permissions()) & 0o111 != 0
+    };
+    path.is_absolute() && std::fs::metadata(path).is_ok_and(executable)
 }

@@ -46,6 +46,10 @@ pub enum Error {
     #[error("the allowed root {} is no directory", .0.display())]
     NoSuchRoot(PathBuf),
 
+    /// The home's path leaves no room for a socket's name.
+    #[error("{} is too long for a socket: a system takes about 100 bytes", .0.display())]
+    PathTooLong(PathBuf),
+
     /// No keeper runs on this home.
     #[error("no keeper runs")]
     NotRunning,

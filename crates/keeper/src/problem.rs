@@ -88,15 +88,21 @@ impl Problem {
 
     /// Something failed here; what it was is in the keeper's log too.
     pub(crate) fn failed(error: &dyn std::error::Error) -> Self {
-        let mut detail = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            detail = format!("{detail}: {error}");
-            cause = error.source();
-        }
+        let detail = with_causes(error);
         tracing::warn!(error = %detail, "a request failed");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed").detail(detail).retryable()
     }
+}
+
+/// Returns an error and its causes on one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        line = format!("{line}: {error}");
+        cause = error.source();
+    }
+    line
 }
 
 impl IntoResponse for Problem {

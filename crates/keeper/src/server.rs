@@ -72,6 +72,11 @@ impl Running {
         self.keeper.catalogue().len()
     }
 
+    /// Returns what is missing to drive sessions with, and how to get it; sessions are only read then.
+    pub fn missing(&self) -> Option<String> {
+        self.keeper.missing()
+    }
+
     /// Answers until it is told to end: by whoever started it, or over its socket.
     pub async fn until(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let Self { keeper, tcp, unix, _follower, _lock } = self;
@@ -129,9 +134,18 @@ pub(crate) async fn listen(on: SocketAddr, tls: bool, names: &[String]) -> Resul
     })
 }
 
-/// Returns the place of the Unix socket. A path that is too long for the system gets a shorter one in the same folder.
+/// Returns the place of the Unix socket. It is in the keeper's own folder, which nobody else can look into; a path that is
+/// too long for the system is refused, because no shorter one is as private.
 pub(crate) fn socket(home: &Path) -> PathBuf {
     home.join("socket")
+}
+
+/// Returns a function that says what is wrong with a socket, or with its path.
+pub(crate) fn cannot(action: &'static str, socket: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    move |error| match error.kind() {
+        std::io::ErrorKind::InvalidInput => Error::PathTooLong(socket.to_owned()),
+        _ => Error::io(action, socket)(error),
+    }
 }
 
 fn unix(path: &Path) -> Result<UnixListener> {
@@ -142,7 +156,7 @@ fn unix(path: &Path) -> Result<UnixListener> {
         }
         _ => {}
     }
-    let listener = UnixListener::bind(path).map_err(Error::io("listen on", path))?;
+    let listener = UnixListener::bind(path).map_err(cannot("listen on", path))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(Error::io("close", path))?;
     Ok(listener)
 }

@@ -59,7 +59,7 @@ pub struct Settings {
 /// The program that drives sessions.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// Claude Code's CLI.
+    /// Claude Code's CLI, by its whole path.
     pub program: PathBuf,
     /// What the CLI's environment is to have beside what the keeper's has.
     pub environment: Vec<(String, String)>,

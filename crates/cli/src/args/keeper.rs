@@ -160,6 +160,8 @@ pub(crate) struct Watch {
 }
 
 /// List what waits for a person, and answer it
+///
+/// What was lost with a keeper that went away is listed too, until the session asks it again: nothing of it was allowed.
 #[derive(Debug, Arguments)]
 pub(crate) struct Attention {
     /// The request, or the beginning of its id

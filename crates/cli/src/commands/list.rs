@@ -9,6 +9,7 @@ use crate::age::age;
 use crate::args;
 use crate::context::Context;
 use crate::failure::{Done, Failure};
+use crate::keeper_place::KeeperPlace;
 use crate::native::{Driven, Item, TrashedSession, table as grouped};
 use crate::text::{columns_of, one_line};
 use crate::ui::{Answer, Tone, Ui};
@@ -65,6 +66,9 @@ impl From<args::List> for List {
 
 impl List {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
+        if let (Answer::Text, Ok(place)) = (self.answer, KeeperPlace::find()) {
+            place.label(ui);
+        }
         if self.count && self.homes != Homes::Stored {
             let mut counted = 0;
             context.native.count(|| {

@@ -24,11 +24,15 @@ impl Open {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
         let session = self.session.map(|named| session_id(&named, context)).transpose()?;
         let place = KeeperPlace::find()?;
+        if let Some(session) = &session {
+            place.knows(session)?;
+        }
         let boot: Value = place.ask(async |client| client.post("/auth/boot", &json!({})).await)?;
         let mut url = boot["url"].as_str().unwrap_or_default().to_owned();
         if let Some(session) = session {
             url += &format!("&session={session}");
         }
+        place.label(ui);
         ui.data(url.as_bytes())?;
         ui.aside("It works once, within a minute.");
         Ok(Done::Fully)

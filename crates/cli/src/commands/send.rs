@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::watch::{Until, follow, here};
+use super::watch::{Over, Until, follow, here};
 use crate::args;
 use crate::context::Context;
-use crate::failure::{Done, Failure};
+use crate::failure::{Done, Failure, named};
 use crate::keeper_place::{KeeperPlace, session_id};
 use crate::named::NamedSession;
+use crate::text::one_line;
 use crate::ui::{Answer, Ui};
 
 #[derive(Debug)]
@@ -40,7 +41,14 @@ impl Send {
         let path = format!("/sessions/{session}/turns");
         let accepted: Value = place.ask(async |client| client.post(&path, &body).await)?;
         match (from, accepted["queued"] == true) {
-            (Some(from), _) => follow(&place, &session, from, Until::Turn(id), self.answer, ui)?,
+            (Some(from), _) => {
+                return match follow(&place, &session, from, Until::Turn(id), self.answer, ui)? {
+                    Over::Completed => Ok(Done::Fully),
+                    // That was said, and what was asked for was not done.
+                    Over::Interrupted => Ok(Done::Partly),
+                    Over::Failed(why) => Err(failed(&why, &session, context)),
+                };
+            }
             (None, _) if self.answer == Answer::Json => ui.data(accepted.to_string().as_bytes())?,
             (None, true) => ui.say("It waits for its turn."),
             (None, false) => {
@@ -50,4 +58,11 @@ impl Send {
         }
         Ok(Done::Fully)
     }
+}
+
+fn failed(why: &str, session: &str, context: &Context) -> Failure {
+    let show = context.command(&format!("show {}", context.short_of(session)));
+    let hint = format!("{show} has what was said until then, `rethread logs` may say more");
+    let message = format!("the turn failed: {}", one_line(why, usize::MAX));
+    Failure::known(named("turn-failed", "Bad Gateway", 502), message, Some(hint))
 }

@@ -1,7 +1,7 @@
 //! `serve`: runs the keeper.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rethread_keeper::{Agent, Bypass, Running, Settings};
@@ -65,6 +65,9 @@ impl Serve {
             let what = if demo.is_some() { "The demo" } else { "The keeper" };
             ui.data(format!("{what} is ready with {sessions}: {way}").as_bytes())?;
             ui.flush()?;
+            if let Some(missing) = running.missing() {
+                ui.warn(&format!("sessions are only read: {missing}"));
+            }
             if let Some(demo) = &demo {
                 introduce(demo, ui);
                 let performance = demo.perform();
@@ -83,14 +86,11 @@ impl Serve {
 
     fn settings(&self, place: &KeeperPlace, context: &Context, stage: &Stage) -> Result<Settings, Failure> {
         let (typed, configured) = (&self.typed, &self.configured);
-        let either = |typed: &Vec<PathBuf>, configured: &Vec<PathBuf>| {
-            if typed.is_empty() { configured.clone() } else { typed.clone() }
-        };
         let mut settings = Settings::new(&place.home, context.store.clone());
         settings.listen = typed.listen.or(configured.listen).unwrap_or(settings.listen);
         settings.allowed_roots = either(&typed.allowed_roots, &configured.allowed_root);
         settings.start = std::env::var_os("HOME").map_or(settings.start, PathBuf::from);
-        settings.allowed_hosts = [typed.allow_hosts.clone(), configured.allow_host.clone()].concat();
+        settings.allowed_hosts = either(&typed.allow_hosts, &configured.allow_host);
         let files = match &typed.tls {
             args::Tls { tls_cert: Some(certificate), tls_key: Some(key) } => Some((certificate, key)),
             _ => configured.tls_cert.as_ref().zip(configured.tls_key.as_ref()),
@@ -100,7 +100,7 @@ impl Serve {
         settings.cache = context.native.cache().unwrap_or(settings.cache);
         settings.trash = context.native.trash()?;
         let named = typed.claude_bin.as_ref().or(configured.claude_bin.as_ref());
-        let program = named.cloned().or_else(|| rethread_claude::find_cli().ok());
+        let program = named.map(|named| program(named)).or_else(|| rethread_claude::find_cli().ok());
         settings.agent = program.map(|program| Agent { program, environment: context.native.environment() });
         let bypass = typed.allow_bypass || configured.allow_bypass;
         settings.bypass = if bypass { Bypass::Allowed } else { Bypass::Refused };
@@ -109,12 +109,30 @@ impl Serve {
     }
 }
 
+/// Returns what was typed, else what is configured.
+fn either<T: Clone>(typed: &[T], configured: &[T]) -> Vec<T> {
+    if typed.is_empty() { configured.to_vec() } else { typed.to_vec() }
+}
+
+/// Returns the program that was named, by its whole path. A mere name is looked for on `PATH` as by a shell, and never where
+/// we stand; one that is not found stays what it is, for the keeper to complain about.
+fn program(named: &Path) -> PathBuf {
+    if named.file_name() != Some(named.as_os_str()) {
+        return std::path::absolute(named).unwrap_or_else(|_| named.to_owned());
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&folders).map(|folder| folder.join(named));
+    places.find(|place| place.is_absolute() && place.is_file()).unwrap_or_else(|| named.to_owned())
+}
+
 /// Says what to try.
 fn introduce(demo: &Demo, ui: &mut Ui) {
     ui.say("This is a demo: its agent asks no model. Everything is in a temporary folder that goes when this ends.");
-    let home = demo.home();
+    let home = demo.place().home();
     let home = home.display();
-    ui.say(&format!("In another terminal: `export RETHREAD_HOME={home}`, then `rethread attention`."));
+    ui.say(&format!(
+        "In another terminal: `export RETHREAD_HOME={home}`, then `rethread list` and `rethread attention`."
+    ));
 }
 
 /// Starts the keeper once more, apart from this terminal, and waits until it is ready.

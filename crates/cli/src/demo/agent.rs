@@ -27,10 +27,14 @@ pub(crate) fn play(arguments: impl Iterator<Item = OsString>) {
     let folder = config.join("projects").join(rethread_transcripts::folder_name(&cwd));
     let transcript = folder.join(format!("{session}.jsonl"));
     let mut conversation = Conversation::new(io::stdin().lock(), io::stdout(), transcript, session, cwd);
+    let mut name = value_of(&words, "--name");
     while let Some(said) = conversation.hear() {
         let uuid = said["uuid"].as_str().map(str::to_owned);
         let message = json!({ "role": "user", "content": said["message"]["content"] });
         conversation.message("user", uuid, message, false);
+        if let Some(name) = name.take() {
+            conversation.name(&name);
+        }
         let ended = turn(&mut conversation);
         let (subtype, reason) = match ended {
             Ok(()) => ("success", "completed"),

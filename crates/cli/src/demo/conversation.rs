@@ -108,8 +108,13 @@ impl<R: BufRead, W: Write> Conversation<R, W> {
         self.parent = Some(uuid);
     }
 
+    /// Writes down what the session is called.
+    pub(super) fn name(&self, name: &str) {
+        self.write(&json!({ "type": "custom-title", "customTitle": name, "sessionId": self.session }));
+    }
+
     /// Writes an entry to the transcript, with one call.
-    pub(super) fn write(&self, entry: &Value) {
+    fn write(&self, entry: &Value) {
         let folder = self.transcript.parent().map(fs::create_dir_all);
         let opened = OpenOptions::new().create(true).append(true).open(&self.transcript);
         // A demo whose folder is gone has ended.

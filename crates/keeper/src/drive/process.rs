@@ -12,7 +12,8 @@ use super::agent::{self, Beginning};
 use super::driver::Driver;
 use crate::capture::{Captures, blocking};
 use crate::keeper::Keeper;
-use crate::problem::Problem;
+use crate::problem::{Problem, with_causes};
+use crate::settings::Agent;
 use crate::shared::{Driven, Share, give_way};
 
 /// How often it is looked whether an agent has ended, and how long that is waited for: an agent has so long to end by
@@ -26,6 +27,8 @@ const STOPPING: Duration = Duration::from_secs(3);
 #[derive(Debug, Default)]
 pub(super) struct Process {
     companion: Option<Session>,
+    /// The companion was made for the agent that is being started, and nothing was there before.
+    is_new: bool,
     lease: Option<Arc<Lease>>,
     /// When the lease was surely held.
     renewed: Option<Instant>,
@@ -69,42 +72,15 @@ impl Driver {
         if let Some(client) = self.state().client.clone() {
             return Ok(client);
         }
-        let agent = keeper.settings.agent.clone().ok_or_else(|| keeper.nothing_to_drive_with())?;
-        self.hold(keeper, &mut process, Claim::IfFree).await?;
-        if let Err(problem) = self.begin_to_share(keeper, &mut process).await {
-            self.let_go(keeper, &mut process).await;
-            return Err(problem);
-        }
-        let transcript = keeper.transcript_of(&self.session);
-        let from =
-            transcript.as_ref().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |file| file.len());
-        if let Some(companion) = &process.companion {
-            let opened = Captures::open(keeper, companion, &self.begin().cwd).await;
-            // An agent whose changes nobody could take back, and nobody would know of, does not begin.
-            match opened {
-                Ok(captures) => self.state().captures = Some(Arc::new(captures)),
-                Err(error) => {
-                    self.let_go(keeper, &mut process).await;
-                    return Err(without_checkpoints(&error));
-                }
-            }
-        }
-        let beginning = if transcript.is_some() { Beginning::Resumed } else { Beginning::New };
-        let mut started = agent::start(keeper, self, &agent, beginning).await;
-        if let Err(rethread_claude::Error::Ended { complaints, .. }) = &started
-            && complaints.contains("No conversation")
-            && keeper.put_away_empty(&self.session)
-        {
-            started = agent::start(keeper, self, &agent, Beginning::New).await;
-        }
-        let client = match started {
-            Ok(client) => Arc::new(client),
-            Err(error) => {
-                self.let_go(keeper, &mut process).await;
-                let problem = Problem::new(StatusCode::BAD_GATEWAY, "agent-failed").detail(error.to_string());
-                return Err(problem.hint("`rethread doctor` and `claude --version` say more").retryable());
+        let agent = keeper.agent()?.clone();
+        let (client, from) = match self.start(keeper, &mut process, &agent).await {
+            Ok(started) => started,
+            Err(problem) => {
+                self.take_back_companion(keeper, &mut process).await;
+                return Err(problem);
             }
         };
+        process.is_new = false;
         let pid = client
             .server_info()
             .ok()
@@ -122,6 +98,73 @@ impl Driver {
         Ok(client)
     }
 
+    /// Starts an agent, and returns where the transcript ended then.
+    async fn start(
+        self: &Arc<Self>,
+        keeper: &Arc<Keeper>,
+        process: &mut Process,
+        agent: &Agent,
+    ) -> Result<(Arc<ClaudeClient>, u64), Problem> {
+        self.hold(keeper, process, Claim::IfFree).await?;
+        if let Err(problem) = self.begin_to_share(keeper, process).await {
+            self.let_go(keeper, process).await;
+            return Err(problem);
+        }
+        let transcript = keeper.transcript_of(&self.session);
+        let from =
+            transcript.as_ref().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |file| file.len());
+        if let Some(companion) = &process.companion {
+            let opened = Captures::open(keeper, companion, &self.begin().cwd).await;
+            // An agent whose changes nobody could take back, and nobody would know of, does not begin.
+            match opened {
+                Ok(captures) => self.state().captures = Some(Arc::new(captures)),
+                Err(error) => {
+                    self.let_go(keeper, process).await;
+                    return Err(without_checkpoints(&error));
+                }
+            }
+        }
+        let beginning = if transcript.is_some() { Beginning::Resumed } else { Beginning::New };
+        let mut started = agent::start(keeper, self, agent, beginning).await;
+        if let Err(rethread_claude::Error::Ended { complaints, .. }) = &started
+            && complaints.contains("No conversation")
+            && keeper.put_away_empty(&self.session)
+        {
+            started = agent::start(keeper, self, agent, Beginning::New).await;
+        }
+        match started {
+            Ok(client) => Ok((Arc::new(client), from)),
+            Err(error) => {
+                self.let_go(keeper, process).await;
+                let problem =
+                    Problem::new(StatusCode::BAD_GATEWAY, "agent-failed").detail(with_causes(&error));
+                Err(problem.hint("`rethread doctor` and `claude --version` say more").retryable())
+            }
+        }
+    }
+
+    /// Takes away the companion of an agent that did not begin, if it was made for that and nothing is in it: it would be
+    /// listed as a session that nobody ever had.
+    async fn take_back_companion(&self, keeper: &Keeper, process: &mut Process) {
+        if !std::mem::take(&mut process.is_new) {
+            return;
+        }
+        (process.companion, self.state().captures) = (None, None);
+        let (store, session) = (keeper.store().clone(), self.session.clone());
+        let taken = blocking(async move {
+            let companion = store.open(&session.parse()?).await?;
+            let is_empty = companion.metadata().await?.message_count == 0;
+            // Somebody else may have begun by now.
+            if is_empty && companion.driver().await?.is_none() {
+                store.purge(companion.id()).await?;
+            }
+            Ok::<_, rethread_store::Error>(())
+        });
+        if let Err(error) = taken.await {
+            tracing::warn!(%error, session = &*self.session, "an empty session is left behind");
+        }
+    }
+
     /// Becomes the one who drives the session.
     async fn hold(&self, keeper: &Arc<Keeper>, process: &mut Process, claim: Claim) -> Result<(), Problem> {
         if !keeper.store().backend().capabilities().keeps {
@@ -133,16 +176,19 @@ impl Driver {
             let id: rethread_store::SessionId = begin.session.parse()?;
             match store.load(&id).await {
                 // Somebody threw the copy away; whoever goes on with the session wants it back.
-                Err(rethread_store::Error::Trashed(_)) => return store.restore(&id).await,
+                Err(rethread_store::Error::Trashed(_)) => return Ok((store.restore(&id).await?, false)),
                 Ok(None) => {}
-                Ok(Some(session)) => return Ok(session),
+                Ok(Some(session)) => return Ok((session, false)),
                 Err(error) => return Err(error),
             }
+            // What is left of one whose log is gone must not go with what is made now.
+            let is_new = store.backend().stat(&id).await?.is_none();
             let session = store.create(NewSession::at(&begin.cwd).id(id)).await?;
             session.update(move |metadata| begin.note(metadata)).await?;
-            Ok(session)
+            Ok((session, is_new))
         });
-        let companion = companion.await?;
+        let (companion, is_new) = companion.await?;
+        process.is_new |= is_new;
         let begun = Instant::now();
         if let Some(lease) = process.lease.clone().filter(|_| claim == Claim::IfFree) {
             // Nobody renews it as long as no agent runs: somebody else may have it by now.
@@ -199,7 +245,10 @@ impl Driver {
     /// Acquires the session without sending anything.
     pub(crate) async fn acquire(&self, keeper: &Arc<Keeper>, claim: Claim) -> Result<(), Problem> {
         let mut process = self.process.lock().await;
-        self.hold(keeper, &mut process, claim).await
+        let held = self.hold(keeper, &mut process, claim).await;
+        // Whoever acquires a session means it, whether an agent begins or not.
+        process.is_new = false;
+        held
     }
 
     /// Returns whether the store says that this keeper drives the session. While that is being changed nobody knows: whoever

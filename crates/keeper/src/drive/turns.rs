@@ -12,7 +12,7 @@ use super::driver::{Current, Driver};
 use super::turn::{Mode, Turn};
 use crate::TRACES;
 use crate::keeper::Keeper;
-use crate::problem::Problem;
+use crate::problem::{Problem, with_causes};
 
 /// How many prompts may wait.
 const QUEUE: usize = 100;
@@ -110,7 +110,7 @@ impl Driver {
         keeper.hub.publish(&self.session, "turn.started", json!({ "message": turn.client_message_id }));
         client.send(turn.prompt()).await.map_err(|error| {
             let code = "agent-failed";
-            Problem::new(StatusCode::BAD_GATEWAY, code).detail(error.to_string()).retryable()
+            Problem::new(StatusCode::BAD_GATEWAY, code).detail(with_causes(&error)).retryable()
         })?;
         Ok(())
     }

@@ -1,6 +1,5 @@
 //! What files were, and the way back.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 

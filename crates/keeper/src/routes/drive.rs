@@ -55,9 +55,7 @@ pub(crate) async fn create(
     headers: HeaderMap,
     Body(new): Body<NewSession>,
 ) -> Result<Response, Problem> {
-    if keeper.settings.agent.is_none() {
-        return Err(keeper.nothing_to_drive_with());
-    }
+    keeper.agent()?;
     check_mode(&keeper, new.permission_mode.as_deref())
         .inspect_err(|problem| keeper.door.refuse(&caller.name(), problem, json!({})))?;
     let PathBufText(cwd) = new.cwd;
@@ -116,11 +114,12 @@ async fn driver(keeper: &Arc<Keeper>, name: &SessionName) -> Result<Arc<Driver>,
         return Err(Problem::bad_request("a stored session is driven after it was exported")
             .hint("`rethread export --claude ID` makes it a session of Claude Code's own"));
     }
-    if keeper.settings.agent.is_none() {
-        return Err(keeper.nothing_to_drive_with());
-    }
     let id = known.card.session_id.clone();
     let running = keeper.drivers.get(&id).filter(|driver| driver.is_running());
+    // One that runs needs no program any more.
+    if running.is_none() {
+        keeper.agent()?;
+    }
     if let Some(pid) = known.card.driver_pid {
         if let Some(running) = running {
             // It does not know what is said there, and must not go on without.
