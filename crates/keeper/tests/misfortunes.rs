@@ -1,5 +1,4 @@
 //! What goes wrong around an agent, and is told or mended.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
 
