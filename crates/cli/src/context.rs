@@ -75,6 +75,20 @@ impl Context {
         }
     }
 
+    /// Returns a failure with a hint that names the store it is of: what is not in another one is no better found in ours.
+    pub(crate) fn of_other(&self, url: Option<&str>, failure: Failure) -> Failure {
+        let other =
+            url.and_then(|url| Place::find(Some(url.to_owned()), None, self.key_file.as_deref()).ok());
+        match (failure, other) {
+            (Failure::Store(error @ Error::SessionNotFound(_)), Some(other)) => {
+                let hint = format!("{} shows what there is", other.command("list --all"));
+                let message = self.describe(&error);
+                Failure::known(Problem::from(error), message, Some(hint))
+            }
+            (failure, _) => failure,
+        }
+    }
+
     /// Returns the store's backend with the keys of its sessions; `None` if it is not encrypted.
     pub(crate) fn encrypted_backend(&self) -> Result<Option<EncryptedBackend<Arc<dyn Backend>>>, Failure> {
         self.place.encrypted_backend()
