@@ -146,6 +146,7 @@ fn a_bucket_is_reached_as_the_environment_says() {
     let refused = home.run(&["--store", &url, "new"]);
     assert!(refused.code == 1 && refused.err.contains("SignatureDoesNotMatch"), "{refused:?}");
     assert!(!refused.err.contains("wr0ng"), "{refused:?}");
+    assert!(!refused.err.contains('<') && refused.err.contains("hint: see whether $AWS_"), "{refused:?}");
     home.add(vec![
         ("AWS_SECRET_ACCESS_KEY".into(), "right".into()),
         ("AWS_ALLOW_HTTP".into(), "false".into()),
