@@ -66,7 +66,7 @@ impl<B: Backend> EncryptedBackend<B> {
     pub async fn erase(&self, session: &SessionId) -> Result<bool> {
         let erased = self.keys.erase(&self.inner, session, Which::Any).await?;
         self.keys.forget_replaced(&self.inner).await?;
-        for name in ["metadata", "listed"] {
+        for name in ["metadata", "listed", "replica"] {
             self.inner.remove(&Target::Document(Key::session(session.clone(), name)?)).await?;
         }
         // What a listing remembered of all sessions is only a cache, and the next one makes it again.

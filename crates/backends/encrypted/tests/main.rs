@@ -370,6 +370,27 @@ fn a_key_that_was_taken_from_forks_as_well_is_nowhere_and_they_have_copies() {
     assert!(matches!(read, Err(Error::Erased(_))), "{read:?}");
 }
 
+#[test]
+fn whatever_is_remembered_of_a_session_goes_when_it_is_erased() {
+    let (folder, key) = (folder(), MasterKey::generate().unwrap());
+    let store = store_at(&folder, &key);
+    let session = begin(&store, "talk");
+    // What a copy of it would have, had it come from another store.
+    let elsewhere = Store::new(MemoryBackend::default(), Options::default());
+    block_on(store.replicate(session.id(), &elsewhere, &mut |_| {})).unwrap();
+    block_on(store.purge(session.id())).unwrap();
+    block_on(elsewhere.replicate(session.id(), &store, &mut |_| {})).unwrap();
+    store.close().unwrap();
+    let backend = EncryptedBackend::new(FileBackend::new(&folder), &key);
+    let names =
+        ["metadata", "listed", "replica"].map(|name| Key::session(session.id().clone(), name).unwrap());
+    assert!(block_on(backend.get(&names[2])).unwrap().is_some());
+    assert!(block_on(backend.erase(session.id())).unwrap());
+    for name in names {
+        assert!(block_on(backend.get(&name)).unwrap().is_none(), "{name}");
+    }
+}
+
 /// Returns every wrapped key that a file of sessions holds, with the name of its document.
 fn wrapped_keys(file: &Path) -> Vec<(String, String)> {
     let backend = SqliteBackend::new(file);
