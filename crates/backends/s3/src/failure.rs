@@ -123,7 +123,7 @@ impl Refusal {
 /// An address that no request can be sent to.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{name} is {shown}; it is http:// or https://, a host, and a port where it has one: https://minio.example.org:9000"
+    "{name} is {shown:?}, which is no address: it has http:// or https://, a host, and a port where it needs one"
 )]
 pub(crate) struct BadEndpoint {
     pub(crate) name: &'static str,
