@@ -20,6 +20,10 @@ use crate::ui::Ui;
 /// How long the end of a command waits for writes that failed so far.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
+/// What servers of S3 say when it is the credentials that they do not take.
+const REFUSED: [&str; 5] =
+    ["AccessDenied", "ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch"];
+
 /// The store that a command works on, and how to speak of it.
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -72,6 +76,20 @@ impl Context {
         match place.is_same(&self.place) {
             true => Ok(None),
             false => self.other_store(url).map(Some),
+        }
+    }
+
+    /// Returns a failure with a hint that names the store it is of: what is not in another one is no better found in ours.
+    pub(crate) fn of_other(&self, url: Option<&str>, failure: Failure) -> Failure {
+        let other =
+            url.and_then(|url| Place::find(Some(url.to_owned()), None, self.key_file.as_deref()).ok());
+        match (failure, other) {
+            (Failure::Store(error @ Error::SessionNotFound(_)), Some(other)) => {
+                let hint = format!("{} shows what there is", other.command("list --all"));
+                let message = self.describe(&error);
+                Failure::known(Problem::from(error), message, Some(hint))
+            }
+            (failure, _) => failure,
         }
     }
 
@@ -231,6 +249,11 @@ impl Context {
             // It may do for others; for us it is no place at all, and nothing has been kept there.
             Error::Backend { backend: "s3", action: "use", .. } => {
                 "use a server that keeps conditions on PUT, as Amazon S3, MinIO, Ceph and R2 do".into()
+            }
+            Error::Backend { backend: "s3", .. } if REFUSED.iter().any(|code| in_one_line(error).contains(code)) => {
+                "see whether $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY, $AWS_SESSION_TOKEN and $AWS_REGION are right, \
+                 and may use that bucket"
+                    .into()
             }
             Error::NewerFormat { .. } => {
                 "update rethread: a newer version of it has written to this store".into()

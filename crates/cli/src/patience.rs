@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::task::Poll;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rethread_store::{Error, Event, Result, Store};
@@ -15,10 +16,12 @@ const FOR_LOCKS: Duration = Duration::from_secs(5);
 const PERIOD: Duration = Duration::from_millis(50);
 
 /// Watches a store's writes, and gives up when they fail for too long.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Patience {
     store: Store,
     given_up: async_channel::Receiver<Error>,
+    events: async_channel::Receiver<Event>,
+    watch: Option<JoinHandle<()>>,
 }
 
 /// How waiting ended.
@@ -33,11 +36,12 @@ impl Patience {
     /// Starts to watch.
     pub(crate) fn with(store: &Store) -> Result<Self> {
         let (tell, given_up) = async_channel::bounded(1);
-        let (events, watched) = (store.events(), store.clone());
+        let events = store.events();
+        let (heard, watched) = (events.clone(), store.clone());
         let watch = move || {
-            while let Ok(event) = events.recv_blocking() {
+            while let Ok(event) = heard.recv_blocking() {
                 if let Event::Failing(trouble) = event
-                    && let Some(error) = lasting(&watched, &trouble.error)
+                    && let Some(error) = lasting(&watched, &trouble.error, &heard)
                 {
                     // When nobody listens any more, nobody waits either.
                     let _ = tell.send_blocking(error);
@@ -45,11 +49,11 @@ impl Patience {
                 }
             }
         };
-        std::thread::Builder::new()
+        let watch = std::thread::Builder::new()
             .name("rethread-patience".into())
             .spawn(watch)
             .map_err(Error::io("start a thread for", "watching writes"))?;
-        Ok(Self { store: store.clone(), given_up })
+        Ok(Self { store: store.clone(), given_up, events, watch: Some(watch) })
     }
 
     /// Waits for something to be written. When patience ends the store is closed, and what got through by then
@@ -85,10 +89,19 @@ impl Patience {
     }
 }
 
-/// Returns what is wrong if it lasts longer than our patience, `None` if it passes.
-fn lasting(store: &Store, first: &Error) -> Option<Error> {
+impl Drop for Patience {
+    /// Waits for the thread: it has the store, and whoever ends before it would leave a database open.
+    fn drop(&mut self) {
+        self.events.close();
+        // One that panicked holds nothing any more.
+        let _ = self.watch.take().map(JoinHandle::join);
+    }
+}
+
+/// Returns what is wrong if it lasts longer than our patience, `None` if it passes or nobody listens any more.
+fn lasting(store: &Store, first: &Error, events: &async_channel::Receiver<Event>) -> Option<Error> {
     let until = Instant::now() + patience(first);
-    while let Some(trouble) = store.health().failing.into_iter().next() {
+    while let Some(trouble) = store.health().failing.into_iter().next().filter(|_| !events.is_closed()) {
         if Instant::now() >= until {
             return Some(trouble.error);
         }

@@ -61,6 +61,21 @@ fn a_copy_is_taken_from_any_store_as_well() {
     }
 }
 
+/// Once, a fork whose parent was not there any more was left out of a copy of the store without a word.
+#[test]
+fn a_sync_says_which_session_it_leaves_out_because_its_parent_is_missing() {
+    let home = Home::new();
+    let other = stores_in(home.path()).remove(0);
+    home.conversation("talk", 2);
+    home.conversation("quiet", 1);
+    assert_eq!(home.run(&["fork", "talk", "--id", "fork"]).code, 0);
+    fs::remove_dir_all(home.log("talk").parent().unwrap()).unwrap();
+    let told = home.run(&["sync", "--to", &other]);
+    let warning = "fork was left out: it inherits from session talk, which is not there";
+    assert!(told.code == 1 && told.err.contains(warning), "{told:?}");
+    assert_eq!(home.answer(&["--store", &other, "show", "quiet", "--json"]).lines().count(), 1);
+}
+
 #[test]
 fn sessions_that_went_apart_are_both_left_as_they_are() {
     let home = Home::new();

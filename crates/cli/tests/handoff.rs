@@ -67,6 +67,22 @@ impl Machine {
 }
 
 #[test]
+fn a_hint_names_the_store_that_was_looked_into_and_how_to_copy_what_claude_code_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = Machine::plain(folder.path(), "one");
+    machine.says(0);
+    let shared = format!("sqlite:{}/shared.db", machine.home.path().display());
+    let said = machine.home.run(&["take", "9999", "--from", &shared]);
+    let hint = "`rethread --store sqlite:HOME/shared.db list --all` shows what there is";
+    assert_eq!((said.code, said.err), (1, format!("error: no session 9999\nhint: {hint}\n")));
+    let said = machine.home.run(&["copy", "4444", "--to", &shared]);
+    assert_eq!(said.code, 1);
+    for part in ["Claude Code's own", "handoff 44444444 --to URL`", "import --claude 44444444`"] {
+        assert!(said.err.contains(part), "{part}: {said:?}");
+    }
+}
+
+#[test]
 fn a_session_is_handed_over_resumed_by_the_real_cli_elsewhere_and_handed_back() {
     let folder = tempfile::tempdir().unwrap();
     for shared in stores_in(folder.path()) {

@@ -16,6 +16,21 @@ fn a_store_is_a_path_or_a_url() {
     assert_eq!(home.run(&["verify", "s"]).code, 1);
 }
 
+/// Once, all of it stayed in the log beside the file, and a copy of the file alone had nothing.
+#[test]
+fn a_copy_of_the_one_file_of_a_database_has_what_commands_have_written() {
+    let home = Home::new();
+    home.answer(&["--store", "sqlite:s.db", "new", "--id", "talk"]);
+    let said = home.feed(&["--store", "sqlite:s.db", "append", "talk"], crate::kit::entry(1));
+    assert_eq!(said.code, 0, "{said:?}");
+    for left in ["s.db-wal", "s.db-shm"] {
+        assert!(!home.path().join(left).try_exists().unwrap(), "{left}");
+    }
+    fs::copy(home.path().join("s.db"), home.path().join("copy.db")).unwrap();
+    let shown = home.answer(&["--store", "sqlite:copy.db", "show", "talk", "--json"]);
+    assert_eq!(shown.lines().count(), 1);
+}
+
 #[test]
 fn a_hint_names_the_same_store() {
     let home = Home::new();
@@ -131,6 +146,7 @@ fn a_bucket_is_reached_as_the_environment_says() {
     let refused = home.run(&["--store", &url, "new"]);
     assert!(refused.code == 1 && refused.err.contains("SignatureDoesNotMatch"), "{refused:?}");
     assert!(!refused.err.contains("wr0ng"), "{refused:?}");
+    assert!(!refused.err.contains('<') && refused.err.contains("hint: see whether $AWS_"), "{refused:?}");
     home.add(vec![
         ("AWS_SECRET_ACCESS_KEY".into(), "right".into()),
         ("AWS_ALLOW_HTTP".into(), "false".into()),

@@ -129,6 +129,9 @@ impl From<rethread_store::Error> for Problem {
                     .hint("watch it, fork it, or take over")
                     .with("holder", holder.to_string())
             }
+            Error::Erased(_) => Self::new(StatusCode::GONE, "erased").detail(error.to_string()),
+            // It is as damaged next time.
+            Error::Damaged { .. } => Self { retryable: false, ..Self::failed(&error) },
             _ => Self::failed(&error),
         }
     }
@@ -151,5 +154,21 @@ impl From<rethread_transcripts::Error> for Problem {
             }
             _ => Self::failed(&error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Once, whoever asked for a session that had just been erased was told to try again.
+    #[test]
+    fn what_is_erased_or_damaged_is_not_worth_another_try() {
+        use rethread_store::Error;
+        let erased = Problem::from(Error::Erased("talk".parse().unwrap()));
+        assert_eq!((erased.status, &*erased.code, erased.retryable), (410, "erased", false));
+        let damaged = Error::Damaged { what: "session talk".into(), reason: "it has no key".into() };
+        let damaged = Problem::from(damaged);
+        assert_eq!((damaged.status, &*damaged.code, damaged.retryable), (500, "failed", false));
     }
 }

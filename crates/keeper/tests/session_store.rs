@@ -134,6 +134,50 @@ fn any_text_is_a_key_and_no_two_are_the_same() {
     }
 }
 
+/// Once, a key with half of a surrogate pair was refused, although JSON can spell it and JavaScript has such strings.
+#[test]
+fn a_key_that_is_no_unicode_is_one_as_well_and_comes_back_as_it_was_spelt() {
+    let home = Home::new();
+    let kept = home.keeper();
+    let post = |verb: &str, body: &str| {
+        let answer = kept.ask("POST", &format!("/api/v1/session-store/default/{verb}"), &[], body);
+        assert_eq!(answer.status, 200, "{body}: {}", String::from_utf8_lossy(&answer.body));
+        String::from_utf8(answer.body).unwrap()
+    };
+    let halves = [
+        r#""\ud83d""#,
+        r#""\ude00""#,
+        r#""a\ud83d\"b""#,
+        r#""\ud83d\ud83d""#,
+        "\"\u{fdd0}\"",
+        "\"\u{fdd0}a\"",
+    ];
+    // One that somebody might think these are kept as.
+    let others = [r#""\\ud83d""#, "\"\u{fdd0}\\\"\\\\ud83d\\\"\"", "\"\u{fffd}\""];
+    let all: Vec<&str> = halves.into_iter().chain(others).collect();
+    for (number, spelt) in all.iter().enumerate() {
+        for key in [
+            format!(r#"{{"project_key":"p","session_id":{spelt}}}"#),
+            format!(r#"{{"project_key":{spelt},"session_id":"s"}}"#),
+            format!(r#"{{"project_key":"q","session_id":"s","subpath":{spelt}}}"#),
+        ] {
+            let entry = format!(r#"{{"number":{number}}}"#);
+            let body = format!(r#"{{"key":{key},"batches":[{{"id":"b","entries":[{entry}]}}]}}"#);
+            assert!(post("append", &body).contains(r#""added":1"#), "{key}");
+            // However it is spelt the next time.
+            let key = key.replace(r"\ud83d", r"\uD83D").replace(r"\\uD83D", r"\\ud83d");
+            let loaded = post("load", &format!(r#"{{"key":{key}}}"#));
+            assert!(loaded.starts_with(&format!(r#"{{"entries":[{entry}]"#)), "{key}: {loaded}");
+        }
+    }
+    let listed = post("sessions", r#"{"project_key":"p"}"#);
+    let parts = post("subkeys", r#"{"project_key":"q","session_id":"s"}"#);
+    for spelt in all {
+        assert!(listed.contains(&format!(r#""session_id":{spelt}"#)), "{spelt} in {listed}");
+        assert!(parts.contains(spelt), "{spelt} in {parts}");
+    }
+}
+
 #[test]
 fn a_token_opens_its_own_namespace_and_nothing_else() {
     let home = Home::new();

@@ -54,6 +54,9 @@ impl Redactor {
         for number in self.any.matches(text) {
             let (rule, regex) = &self.rules[number];
             for captures in regex.captures_iter(text) {
+                if captures.name("harmless").is_some() {
+                    continue;
+                }
                 let Some(secret) = captures.name("secret") else { continue };
                 let place = secret.range();
                 let before = found.range(..place.end).next_back();
@@ -176,6 +179,14 @@ mod tests {
             ("digitalocean-token", format!("dop_v1_{}", "0f1e2d3c4b5a6978".repeat(4))),
             ("sendgrid-key", format!("SG.{}.{random}", &random[..22])),
             ("telegram-token", format!("123456789:AA{}", &random[..33])),
+            ("xai-key", format!("xai-{random}{random}")),
+            ("groq-key", format!("gsk_{random}{}", &random[..13])),
+            ("replicate-token", format!("r8_{}", &random[..37])),
+            ("perplexity-key", format!("pplx-{random}{}", &random[..9])),
+            ("docker-token", format!("dckr_pat_{}", &random[..27])),
+            ("shopify-token", format!("shpat_{}", "0f1e2d3c4b5a6978".repeat(2))),
+            ("atlassian-token", format!("ATATT3xFfGF0{random}-{random}=1A2B3C4D")),
+            ("linear-key", format!("lin_api_{random}{}", &random[..1])),
             ("age-key", format!("AGE-SECRET-KEY-1{}", upper.repeat(4))),
             ("jwt", format!("eyJ{0}.eyJ{0}.{0}", &random[..20])),
         ]
@@ -198,7 +209,8 @@ mod tests {
     #[test]
     fn every_kind_that_has_a_form_of_its_own_has_a_sample() {
         let sampled: Vec<&str> = secrets().into_iter().map(|(kind, _)| kind).collect();
-        let told_by_what_is_around = ["private-key", "password-in-url", "bearer-token", "secret"];
+        let told_by_what_is_around =
+            ["private-key", "password-in-url", "password-in-command", "bearer-token", "secret"];
         let known = |kind: &str| sampled.contains(&kind) || told_by_what_is_around.contains(&kind);
         let without: Vec<&str> = RULES.iter().map(|rule| rule.kind).filter(|kind| !known(kind)).collect();
         assert_eq!(without, Vec::<&str>::new());
@@ -384,14 +396,47 @@ mod tests {
             format!("AccountName=a;AccountKey={value}"),
             format!("passwd={value}"),
             format!("Server=db;Uid=ada;Pwd={value};"),
+            format!("AZURE_STORAGE_KEY={value}"),
+            format!("DEPLOY_KEY={value}"),
+            format!("SERVICE_KEY: {value}"),
+            format!("export SUPABASE_KEY='{value}'"),
+            format!("DD_APP_KEY={value}"),
+            format!("    client-key-data: {value}=="),
+            format!(r#"{{"text":"a\nDB_PASS={value}\nPASS={value}\n"}}"#),
+            format!(r#"{{"input":"{{\"pass\": \"{value}\"}}"}}"#),
+            format!("smtp:\n  pass: {value}"),
         ] {
+            let value = if text.ends_with("==") { format!("{value}==") } else { value.to_owned() };
+            let value = value.as_str();
             assert_eq!(clean(&text), text.replace(value, "[redacted secret]"));
+        }
+    }
+
+    #[test]
+    fn a_password_that_is_handed_to_curl_is_found() {
+        for (text, password) in [
+            ("curl -u ada:hunter2 https://example.com", "hunter2"),
+            ("curl -sS -X POST --user 'ada:correct-horse' https://example.com/a", "correct-horse"),
+            (r#"{"command":"curl -s \"https://example.com/a\" -su ada@example.com:hunter2!"}"#, "hunter2!"),
+        ] {
+            let clean = REDACTOR.redact(text);
+            assert_eq!(clean, text.replace(password, "[redacted password-in-command]"));
+            assert_eq!(REDACTOR.redact(&clean), clean);
         }
     }
 
     #[test]
     fn what_only_looks_like_a_secret_is_left_alone() {
         for text in [
+            "primary_key=customer_account_identifier foreign_key: orders_customer_identifier",
+            "cache-key: build-dependencies-of-the-workspace",
+            "cache-key: v3-linux-8f3a9b2c4d5e6f7a8b9c0d1e \"prompt_cache_key\":\"Zx81kq0PmW7vTd93LsYb\"",
+            "public_key=Zx81kq0PmW7vTd93LsYb PUBLIC-KEY: Zx81kq0PmW7vTd93LsYb",
+            "--- PASS: TestServer2ClientConnection1Xyz (0.00s)\nPASS: tests/Parser-v3/Build7.check",
+            "bypass=Zx81kq0PmW7vTd93LsYb compass: Zx81kq0PmW7vTd93LsYb",
+            "first_pass=the_parser_reads_every_line_once",
+            "curl -u $USER:$PASSWORD https://example.com && curl -u ada https://example.com:8080/path",
+            "monkey=Zx81kq0PmW7vTd93LsYb key-value: Zx81kq0PmW7vTd93LsYb",
             r#"{"usage":{"input_tokens":54770,"cache_read_input_tokens":17291}}"#,
             r#"{"tokenId":"1f00ac1a-c939-4d10-ab07-8ceeee67bac7"}"#,
             "API_KEY=${API_KEY} TOKEN=process.env.MY_SECRET_TOKEN_NAME password: <your password here>",

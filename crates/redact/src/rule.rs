@@ -40,7 +40,21 @@ const GROUP: &str = "(?<secret>";
 /// The rest of a name, and the sign that gives it a value.
 macro_rules! assigned {
     () => {
-        r"[a-z0-9_.-]{0,24}(?:\\?[\x22'`])?\s{0,3}(?::=|=>|[:=])\s{0,3}"
+        concat!(r"[a-z0-9_.-]{0,24}", sign!())
+    };
+}
+
+/// The sign that gives a name its value.
+macro_rules! sign {
+    () => {
+        r"(?:\\?[\x22'`])?\s{0,3}(?::=|=>|[:=])\s{0,3}"
+    };
+}
+
+/// A value, in quotes or not.
+macro_rules! value {
+    () => {
+        r"(?:\\?[\x22'`])?(?<secret>[A-Za-z0-9_+/~.!@#%^&*-]{16,}=*)"
     };
 }
 
@@ -67,11 +81,27 @@ pub(crate) const RULES: &[Rule] = &[
     rule("digitalocean-token", r"do[opr]_v1_[a-f0-9]{64}"),
     rule("sendgrid-key", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
     rule("telegram-token", r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}\b"),
+    rule("xai-key", r"xai-[A-Za-z0-9]{40,}"),
+    rule("groq-key", r"gsk_[A-Za-z0-9]{40,}"),
+    rule("replicate-token", r"r8_[A-Za-z0-9]{30,}"),
+    rule("perplexity-key", r"pplx-[A-Za-z0-9]{40,}"),
+    rule("docker-token", r"dckr_[po]at_[A-Za-z0-9_-]{20,}"),
+    rule("shopify-token", r"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}"),
+    rule("atlassian-token", r"ATATT3x[A-Za-z0-9_=-]{40,}"),
+    rule("linear-key", r"lin_api_[A-Za-z0-9]{32,}"),
     rule("age-key", r"AGE-SECRET-KEY-1[A-Z0-9]{50,}"),
     rule("jwt", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
     rule(
         "password-in-url",
         r"[a-z][a-z0-9+.-]{1,20}://[A-Za-z0-9._~%+-]{0,64}:(?<secret>[A-Za-z0-9._~%!&'()*+,;=?#^|-]{3,})@",
+    ),
+    rule(
+        "password-in-command",
+        concat!(
+            r"\bcurl(?:[\t\x20\x21\x23-\x3a\x3c-\x5b\x5d-\x7b\x7d\x7e]|\\[\x22/\\]){0,160}?",
+            r"\s(?:-[A-Za-z]{0,5}u|--user)[\s=]{0,3}(?:\\?[\x22'])?",
+            r"[A-Za-z0-9._@%+-]{1,64}:(?<secret>[A-Za-z0-9._~%!*+=?#^@/-]{3,})",
+        ),
     ),
     loose("bearer-token", r"(?i)bearer\s+(?<secret>[A-Za-z0-9._~+/-]{20,}=*)"),
     loose(
@@ -80,7 +110,28 @@ pub(crate) const RULES: &[Rule] = &[
             r"(?i)(?:passw(?:or)?d|passphrase|secret|token|credentials?|authorization",
             r"|(?:api|access|private|auth|encrypt(?:ion)?|signing|master|account|hmac)[_-]?key)",
             assigned!(),
-            r"(?:basic\s|token\s)?(?:\\?[\x22'`])?(?<secret>[A-Za-z0-9_+/~.!@#%^&*-]{16,}=*)",
+            r"(?:basic\s|token\s)?",
+            value!(),
+        ),
+    ),
+    loose(
+        "secret",
+        // What keys of these names open is nothing: they are shown to everybody, or say where something lies.
+        concat!(
+            r"(?i)(?<harmless>(?:public|primary|foreign|cache|partition|sort|shard|routing|row|index|object|idempotency)[_-]?)?",
+            r"(?:[_-]key(?:[_-]data)?|key[_-]data)",
+            sign!(),
+            value!(),
+        ),
+    ),
+    loose(
+        "secret",
+        // As a word of its own it is what tests print, with the name of what has passed.
+        concat!(
+            r"(?i)(?:[_-]pass",
+            sign!(),
+            r"|(?:\b|\\[bfnrt])(?:pass(?:\\?[\x22'`])?\s{0,3}(?::=|=>|=)|(?-i:pass(?:\\?[\x22'`])?\s{0,3}:))\s{0,3})",
+            value!(),
         ),
     ),
     loose(

@@ -3,11 +3,14 @@
 //! Logs only grow, so a copy is brought up to date by adding what it lacks, and one that was interrupted goes on where it
 //! ended. Whatever was added to the copy by others since is never touched: then the two went apart, which is an error.
 
+mod compared;
+
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::ops::Range;
 
 use tempfile::SpooledTempFile;
 
+use self::compared::{Compared, Sum};
 use crate::backend::{Append, Backend, Durability, From, LogKey, LogName, Position};
 use crate::error::{Error, Result};
 use crate::fold::Fold;
@@ -67,11 +70,12 @@ impl Store {
         // All are compared before any is added to: what is refused leaves both as they are.
         let mut copies = Vec::new();
         for session in lineage.iter().rev() {
+            let compared = Compared::load(&*to.inner.backend, session).await;
             let copy = Copy { from: self, to, session };
-            copies.push((copy.common_of_each().await?, copy));
+            copies.push((copy.common_of_each(&compared).await?, compared, copy));
         }
-        for (common, copy) in copies {
-            copy.bring_up_to_date(common, &mut done, progress).await?;
+        for (common, compared, copy) in copies {
+            copy.bring_up_to_date(common, compared, &mut done, progress).await?;
         }
         Ok(done)
     }
@@ -86,26 +90,31 @@ struct Copy<'a> {
 
 impl Copy<'_> {
     /// Returns up to where each log is the same in both.
-    async fn common_of_each(&self) -> Result<[Position; LOGS.len()]> {
-        let mut common = [0; LOGS.len()];
-        for (name, common) in LOGS.into_iter().zip(&mut common) {
-            *common = self.common(&LogKey::new(self.session.clone(), name)).await?;
+    async fn common_of_each(&self, compared: &Compared) -> Result<[Common; LOGS.len()]> {
+        let mut all: [Common; LOGS.len()] = Default::default();
+        for (name, common) in LOGS.into_iter().zip(&mut all) {
+            *common = self.common(&LogKey::new(self.session.clone(), name), compared).await?;
         }
-        Ok(common)
+        Ok(all)
     }
 
     async fn bring_up_to_date(
         &self,
-        common: [Position; LOGS.len()],
+        common: [Common; LOGS.len()],
+        mut compared: Compared,
         done: &mut Replicated,
         progress: &mut (dyn FnMut(Replicated) + Send),
     ) -> Result<()> {
         let before = *done;
-        for (name, common) in LOGS.into_iter().zip(common) {
-            self.log(&LogKey::new(self.session.clone(), name), common, done, progress).await?;
+        for (name, mut common) in LOGS.into_iter().zip(common) {
+            self.log(&LogKey::new(self.session.clone(), name), &mut common, done, progress).await?;
+            if let Some(sum) = &common.sum {
+                compared.set(name, common.next, sum);
+            }
         }
         if *done != before {
             done.sessions += 1;
+            compared.store(&*self.to.inner.backend, self.session).await?;
         }
         self.to.inner.writer.forget(self.session);
         Ok(())
@@ -114,12 +123,12 @@ impl Copy<'_> {
     async fn log(
         &self,
         log: &LogKey,
-        mut next: Position,
+        common: &mut Common,
         done: &mut Replicated,
         progress: &mut (dyn FnMut(Replicated) + Send),
     ) -> Result<()> {
         loop {
-            let chunk = self.from.inner.backend.read(log, From::Position(next), BATCH).await?;
+            let chunk = self.from.inner.backend.read(log, From::Position(common.next), BATCH).await?;
             if let Some(damage) = chunk.damage.iter().find(|damage| !damage.lost.is_empty()) {
                 return Err(Error::Damaged { what: log.to_string(), reason: damage.to_string() });
             }
@@ -130,7 +139,10 @@ impl Copy<'_> {
             if log.name == LogName::Checkpoints {
                 self.contents(&lines, done).await?;
             }
-            next = self.add(log, next, &lines).await?;
+            common.next = self.add(log, common.next, &lines).await?;
+            if let Some(sum) = &mut common.sum {
+                lines.iter().for_each(|line| sum.add(line));
+            }
             done.records += lines.len() as u64;
             progress(*done);
         }
@@ -139,23 +151,76 @@ impl Copy<'_> {
     /// Returns up to where the two are the same.
     ///
     /// Before anything is added, every record that both have is compared: a line says nothing of the one before it, so two
-    /// logs that went apart and then took in the same entry end alike. Where nothing is to be added, the first and the last
-    /// are enough to tell whether they are one session.
-    async fn common(&self, log: &LogKey) -> Result<Position> {
+    /// logs that went apart and then took in the same entry end alike. What was compared before is not read from the other
+    /// store again: it says what those records add up to, and if ours add up to the same, and the first and the last of
+    /// them are the same in both, only what came after them is compared. Logs only grow, so they still are what they were;
+    /// a repair, which may mark one as lost, takes the sum away.
+    ///
+    /// Where nothing is to be added, the first and the last are enough to tell whether they are one session.
+    async fn common(&self, log: &LogKey, compared: &Compared) -> Result<Common> {
         let theirs = self.to.inner.backend.read(log, From::Last, 1).await?.next;
         let ours = self.from.inner.backend.read(log, From::Last, 1).await?.next;
         let next = theirs.min(ours);
-        if next > 0 && ours > theirs {
-            return self.compare(log, 0..next, BATCH).await.map(|()| next);
+        if ours > theirs {
+            let (from, mut sum) = self.known(log, next, compared).await?.unwrap_or_default();
+            self.compare(log, from..next, BATCH, &mut sum).await?;
+            return Ok(Common { next, sum: Some(sum) });
         }
-        for position in [0, next.saturating_sub(1)].into_iter().filter(|_| next > 0) {
-            self.compare(log, position..position + 1, 1).await?;
-        }
-        Ok(next)
+        self.compare_ends(log, next).await?;
+        Ok(Common { next, sum: None })
     }
 
-    /// Makes sure that both have the same records in a range.
-    async fn compare(&self, log: &LogKey, range: Range<Position>, at_once: usize) -> Result<()> {
+    /// Returns up to where the two are known to be the same, and what the records before that add up to; `None` if that is
+    /// not known, or not true of ours.
+    async fn known(
+        &self,
+        log: &LogKey,
+        end: Position,
+        compared: &Compared,
+    ) -> Result<Option<(Position, Sum)>> {
+        let Some(mark) = compared.mark(log.name).filter(|mark| mark.next <= end) else { return Ok(None) };
+        let (mut at, mut sum) = (0, Sum::default());
+        while at < mark.next {
+            let lines = self.from.inner.backend.read(log, From::Position(at), BATCH).await?.lines;
+            let wanted = lines.iter().take_while(|line| line.stamp().position < mark.next);
+            let before = at;
+            for line in wanted {
+                if line.stamp().position != at {
+                    return Ok(None);
+                }
+                sum.add(&self.redacted(line));
+                at += 1;
+            }
+            if at == before {
+                return Ok(None);
+            }
+        }
+        if !mark.fits(&sum) {
+            return Ok(None);
+        }
+        match self.compare_ends(log, mark.next).await {
+            // Whoever compares everything finds where.
+            Err(Error::Diverged { .. }) => Ok(None),
+            compared => compared.map(|()| Some((mark.next, sum))),
+        }
+    }
+
+    /// Makes sure that both have the same first record, and the same last one before a position.
+    async fn compare_ends(&self, log: &LogKey, next: Position) -> Result<()> {
+        for position in [0, next.saturating_sub(1)].into_iter().filter(|_| next > 0) {
+            self.compare(log, position..position + 1, 1, &mut Sum::default()).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes sure that both have the same records in a range, and adds them up.
+    async fn compare(
+        &self,
+        log: &LogKey,
+        range: Range<Position>,
+        at_once: usize,
+        sum: &mut Sum,
+    ) -> Result<()> {
         let mut at = range.start;
         while at < range.end {
             let ours = self.from.inner.backend.read(log, From::Position(at), at_once).await?.lines;
@@ -166,6 +231,7 @@ impl Copy<'_> {
                 if ours.stamp().position != at || self.redacted(ours) != *theirs {
                     return Err(self.diverged(at));
                 }
+                sum.add(theirs);
                 (at, compared) = (at + 1, compared + 1);
             }
             if compared == 0 {
@@ -212,6 +278,14 @@ impl Copy<'_> {
         };
         if clean == entry { line.clone() } else { Line::new(&clean, line.stamp().clone()) }
     }
+}
+
+/// Up to where two logs are the same.
+#[derive(Debug, Default)]
+struct Common {
+    next: Position,
+    /// What the records before that add up to; `None` if not all of them were looked at.
+    sum: Option<Sum>,
 }
 
 /// Copies one content. `false`: there is none; any 64 digits of a record look like a reference.

@@ -353,9 +353,9 @@ impl Store {
         Ok(fold)
     }
 
-    /// Writes a session's cached metadata from its log alone.
+    /// Writes a session's cached metadata from its log alone, and forgets what else was known of the log.
     pub(crate) async fn rebuild_metadata(&self, id: &SessionId) -> Result<()> {
-        for derived in [Key::metadata(id), Key::listed(id)] {
+        for derived in [Key::metadata(id), Key::listed(id), Key::replica(id)] {
             self.inner.backend.remove(&Target::Document(derived)).await?;
         }
         self.cache_metadata(id).await.map(drop)

@@ -130,9 +130,9 @@ fn to_go_on_from_an_older_entry_reads_that_entry_and_not_the_log() {
 
 /// Counts the lines that are read.
 #[derive(Debug, Default)]
-struct Counting {
+pub(crate) struct Counting {
     inner: MemoryBackend,
-    read: AtomicUsize,
+    pub(crate) read: AtomicUsize,
 }
 
 #[async_trait]

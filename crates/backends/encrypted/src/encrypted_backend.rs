@@ -65,7 +65,8 @@ impl<B: Backend> EncryptedBackend<B> {
     /// [`disinherit`](Self::disinherit).
     pub async fn erase(&self, session: &SessionId) -> Result<bool> {
         let erased = self.keys.erase(&self.inner, session, Which::Any).await?;
-        for name in ["metadata", "listed"] {
+        self.keys.forget_replaced(&self.inner).await?;
+        for name in ["metadata", "listed", "replica"] {
             self.inner.remove(&Target::Document(Key::session(session.clone(), name)?)).await?;
         }
         // What a listing remembered of all sessions is only a cache, and the next one makes it again.
@@ -76,7 +77,9 @@ impl<B: Backend> EncryptedBackend<B> {
     /// Takes a session's key from its forks. Those that have no copies of what they inherit lose it, so have
     /// [`Store::detach_forks`](rethread_store::Store::detach_forks) make some first. Returns from how many it was taken.
     pub async fn disinherit(&self, session: &SessionId) -> Result<u64> {
-        self.keys.disinherit(&self.inner, session).await
+        let forks = self.keys.disinherit(&self.inner, session).await?;
+        self.keys.forget_replaced(&self.inner).await?;
+        Ok(forks)
     }
 
     fn opened(&self, key: &Key, document: Document) -> Result<Document> {
@@ -278,6 +281,7 @@ impl<B: Backend> Backend for EncryptedBackend<B> {
                 // Its key last: whoever is interrupted can still read what there is to remove.
                 let removed = self.inner.remove(target).await?;
                 self.keys.erase(&self.inner, session, Which::Leaving).await?;
+                self.keys.forget_replaced(&self.inner).await?;
                 Ok(removed)
             }
             Target::Blob(blob) => self.inner.remove(&Target::Blob(self.names.sealed(blob))).await,

@@ -18,6 +18,8 @@ use crate::seal::Secret;
 
 /// Where the keys are, among the documents of the store.
 pub(crate) const FOLDER: &str = "keys/";
+/// A name that no key has.
+const NO_KEY: &str = "keys/none";
 
 /// The keys of sessions.
 #[derive(Debug)]
@@ -335,6 +337,12 @@ impl Keys {
             }
         }
         Err(Error::Contended(key.to_string()))
+    }
+
+    /// Has a place give up what it may still hold of documents that were replaced, such as a write-ahead log. Replacing one
+    /// does not do that, since it happens all the time; removing one does, even one that is not there.
+    pub(crate) async fn forget_replaced(&self, inner: &dyn Backend) -> Result<()> {
+        inner.remove(&Target::Document(Key::store(NO_KEY)?)).await.map(drop)
     }
 
     /// Clears away what is left of keys whose sessions are not there. Returns how many.

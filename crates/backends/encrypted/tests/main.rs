@@ -371,6 +371,77 @@ fn a_key_that_was_taken_from_forks_as_well_is_nowhere_and_they_have_copies() {
 }
 
 #[test]
+fn whatever_is_remembered_of_a_session_goes_when_it_is_erased() {
+    let (folder, key) = (folder(), MasterKey::generate().unwrap());
+    let store = store_at(&folder, &key);
+    let session = begin(&store, "talk");
+    // What a copy of it would have, had it come from another store.
+    let elsewhere = Store::new(MemoryBackend::default(), Options::default());
+    block_on(store.replicate(session.id(), &elsewhere, &mut |_| {})).unwrap();
+    block_on(store.purge(session.id())).unwrap();
+    block_on(elsewhere.replicate(session.id(), &store, &mut |_| {})).unwrap();
+    store.close().unwrap();
+    let backend = EncryptedBackend::new(FileBackend::new(&folder), &key);
+    let names =
+        ["metadata", "listed", "replica"].map(|name| Key::session(session.id().clone(), name).unwrap());
+    assert!(block_on(backend.get(&names[2])).unwrap().is_some());
+    assert!(block_on(backend.erase(session.id())).unwrap());
+    for name in names {
+        assert!(block_on(backend.get(&name)).unwrap().is_none(), "{name}");
+    }
+}
+
+/// Returns every wrapped key that a file of sessions holds, with the name of its document.
+fn wrapped_keys(file: &Path) -> Vec<(String, String)> {
+    let backend = SqliteBackend::new(file);
+    let documents = block_on(backend.list(Space::Documents, None, usize::MAX)).unwrap();
+    let keys = documents.into_iter().filter(|listed| listed.name.starts_with("keys/"));
+    let keys = keys.flat_map(|listed| {
+        let document = block_on(backend.get(&listed.name.parse().unwrap())).unwrap().unwrap();
+        let text = String::from_utf8(document.bytes.to_vec()).unwrap();
+        let wrapped = text.split("\"key\":\"").skip(1).map(|rest| rest[..rest.find('"').unwrap()].to_owned());
+        wrapped.map(|key| (listed.name.clone(), key)).collect::<Vec<_>>()
+    });
+    keys.collect()
+}
+
+/// Once, SQLite left the key that was replaced in free space of its file and in its write-ahead log, and whoever had the
+/// master key opened with it what had been erased.
+#[test]
+fn no_byte_of_a_database_holds_a_key_that_was_erased_inherited_or_purged() {
+    let (folder, key) = (folder(), MasterKey::generate().unwrap());
+    let file = folder.join("sessions.db");
+    let store = Store::new(EncryptedBackend::new(SqliteBackend::new(&file), &key), Options::default());
+    let sessions: Vec<Session> = (0..60).map(|number| begin(&store, &format!("talk{number}"))).collect();
+    for (number, session) in sessions.iter().enumerate().take(20) {
+        block_on(session.fork(Fork::default().id(format!("fork{number}").parse().unwrap()))).unwrap();
+    }
+    let before = wrapped_keys(&file);
+    for session in &sessions[..20] {
+        block_on(store.detach_forks(session.id())).unwrap();
+    }
+    for session in &sessions[20..22] {
+        block_on(store.purge(session.id())).unwrap();
+    }
+    store.close().unwrap();
+    let backend = EncryptedBackend::new(SqliteBackend::new(&file), &key);
+    for session in &sessions[22..40] {
+        assert!(block_on(backend.erase(session.id())).unwrap());
+    }
+    for session in &sessions[..20] {
+        assert!(block_on(backend.erase(session.id())).unwrap());
+        assert_eq!(block_on(backend.disinherit(session.id())).unwrap(), 1);
+    }
+    // While others still have the file open as well.
+    let after = wrapped_keys(&file);
+    assert_eq!((before.len(), after.len()), (60 + 2 * 20, 20 + 20));
+    for (name, key) in before.iter().filter(|known| !after.contains(known)) {
+        assert_eq!(files_with(&folder, key.as_bytes()), [] as [PathBuf; 0], "a key of {name}");
+    }
+    drop((backend, store, sessions));
+}
+
+#[test]
 fn what_nobody_refers_to_is_cleared_away_and_what_somebody_does_stays() {
     let (folder, key) = (folder(), MasterKey::generate().unwrap());
     let store = store_at(&folder, &key);

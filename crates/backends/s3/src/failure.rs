@@ -68,7 +68,8 @@ fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (
 }
 
 pub(crate) fn trouble(action: &'static str, place: &str, said: Said) -> Error {
-    backend(action, Trouble { place: place.to_owned(), said })
+    let refusal = causes(&said).last().and_then(|cause| Refusal::read(&cause.to_string()));
+    backend(action, Trouble { place: place.to_owned(), said, refusal })
 }
 
 pub(crate) fn backend(action: &'static str, source: impl StdError + Send + Sync + 'static) -> Error {
@@ -80,6 +81,7 @@ pub(crate) fn backend(action: &'static str, source: impl StdError + Send + Sync 
 struct Trouble {
     place: String,
     said: Said,
+    refusal: Option<Refusal>,
 }
 
 impl fmt::Display for Trouble {
@@ -90,9 +92,42 @@ impl fmt::Display for Trouble {
 
 impl StdError for Trouble {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        // What is around it only says once more that something went wrong.
-        causes(&self.said).last()
+        match &self.refusal {
+            Some(refusal) => Some(refusal),
+            // What is around it only says once more that something went wrong.
+            None => causes(&self.said).last(),
+        }
     }
+}
+
+/// Why a server refuses, in its own words: what it says is XML around a code and a message.
+#[derive(Debug, thiserror::Error)]
+#[error("{code}: {message}")]
+struct Refusal {
+    code: String,
+    message: String,
+}
+
+impl Refusal {
+    fn read(said: &str) -> Option<Self> {
+        let part = |name: &str| {
+            let (_, rest) = said.split_once(&format!("<{name}>"))?;
+            let (text, _) = rest.split_once(&format!("</{name}>"))?;
+            let signs = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")];
+            Some(signs.iter().fold(text.trim().to_owned(), |text, (name, sign)| text.replace(name, sign)))
+        };
+        Some(Self { code: part("Code")?, message: part("Message").unwrap_or_default() })
+    }
+}
+
+/// An address that no request can be sent to.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{name} is {shown:?}, which is no address: it has http:// or https://, a host, and a port where it needs one"
+)]
+pub(crate) struct BadEndpoint {
+    pub(crate) name: &'static str,
+    pub(crate) shown: String,
 }
 
 /// No answer at all.
@@ -117,4 +152,20 @@ struct Odd {
 pub(crate) struct Unfit {
     pub(crate) place: String,
     pub(crate) reason: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_a_server_says_its_code_and_its_words_are_told_and_no_xml() {
+        let body = "Server returned non-2xx status code: 403 Forbidden: <?xml version=\"1.0\"?>\n<Error>\
+                    <Code>SignatureDoesNotMatch</Code><Message>It is &quot;not&quot; the one &amp; only.</Message>\
+                    <Resource>/team</Resource></Error>";
+        let said = Said::Generic { store: "S3", source: body.into() };
+        let error = trouble("read", "s3://team/x", said);
+        let told: Vec<String> = causes(&error).skip(1).map(ToString::to_string).collect();
+        assert_eq!(told, ["s3://team/x", "SignatureDoesNotMatch: It is \"not\" the one & only."]);
+    }
 }

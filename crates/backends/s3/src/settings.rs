@@ -1,13 +1,15 @@
 //! Which bucket, where in it, and how to get in.
 
 use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
+use hyper::Uri;
 use object_store::ClientConfigKey;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut};
 use rethread_store::{Error, Result};
 
-use crate::failure::{Unfit, backend};
+use crate::failure::{BadEndpoint, Unfit, backend};
 
 /// Which bucket, where in it, and how to get in.
 ///
@@ -81,7 +83,16 @@ impl Settings {
         };
         let builder =
             self.options.iter().fold(builder, set).with_conditional_put(S3ConditionalPut::ETagMatch);
-        let endpoint = builder.get_config_value(&AmazonS3ConfigKey::Endpoint).unwrap_or_default();
+        let set = |key: AmazonS3ConfigKey| builder.get_config_value(&key);
+        let (of_s3, of_all) = (set(AmazonS3ConfigKey::S3Endpoint), set(AmazonS3ConfigKey::Endpoint));
+        for (name, endpoint) in [("AWS_ENDPOINT_URL_S3", &of_s3), ("AWS_ENDPOINT_URL", &of_all)] {
+            if let Some(endpoint) = endpoint.as_ref().filter(|endpoint| !is_endpoint(endpoint)) {
+                // Whoever puts credentials there does not want to read them on a screen.
+                let shown = if endpoint.contains('@') { "…" } else { endpoint.as_str() };
+                return Err(backend("use", BadEndpoint { name, shown: shown.to_owned() }));
+            }
+        }
+        let endpoint = of_s3.or(of_all).unwrap_or_default();
         let may_be_open = builder.get_config_value(&AmazonS3ConfigKey::Client(ClientConfigKey::AllowHttp));
         if endpoint.starts_with("http:") && may_be_open.as_deref() != Some("true") {
             let reason = "would be reached in the open, and AWS_ALLOW_HTTP is not true";
@@ -89,6 +100,24 @@ impl Settings {
         }
         Ok(builder)
     }
+}
+
+/// Returns whether requests can be sent there. What makes them takes that for granted, and would panic.
+fn is_endpoint(text: &str) -> bool {
+    let Ok(uri) = text.parse::<Uri>() else { return false };
+    let Some(authority) = uri.authority() else { return false };
+    let host = authority.host();
+    let port = authority.as_str().strip_prefix(host).unwrap_or("@");
+    let is_port =
+        |port: &str| port.strip_prefix(':').is_some_and(|port| port.parse().is_ok_and(|port: u16| port > 0));
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let is_number = |label: &str| !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit());
+    let is_host = match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None if host.rsplit('.').next().is_some_and(is_number) => host.parse::<Ipv4Addr>().is_ok(),
+        None => host.bytes().any(|byte| byte.is_ascii_alphanumeric()) && host.bytes().all(is_plain),
+    };
+    matches!(uri.scheme_str(), Some("http" | "https")) && is_host && (port.is_empty() || is_port(port))
 }
 
 /// The place, without credentials.
@@ -121,6 +150,44 @@ mod tests {
             ["s3:team", "s3://", "s3:///x", "s3://key:secret@team/x", "s3://team/../x", "s3://team/a b"]
         {
             assert!(Settings::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    fn with_endpoint(name: &str, endpoint: &str) -> Result<()> {
+        let variables =
+            [(name, endpoint), ("AWS_ALLOW_HTTP", "true")].map(|(name, value)| (name.into(), value.into()));
+        Settings::parse("s3://team/x").unwrap().with_variables(variables).builder().map(drop)
+    }
+
+    /// Once, what was typed without a scheme ended in a panic of what makes the requests.
+    #[test]
+    fn an_endpoint_is_a_scheme_a_host_and_a_port_or_an_error_that_says_so() {
+        for wrong in [
+            "localhost:9000",
+            "minio.example.org:9000",
+            "minio",
+            "https://",
+            "http://h:99999",
+            "http://h:0",
+            "http://h:",
+            "http://:9000",
+            "ftp://h",
+            "/path",
+            "http://a b",
+            "http://256.1.1.1:9000",
+            "http://[::1",
+            "https://ada:s3cret@h",
+        ] {
+            for name in ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"] {
+                let error = with_endpoint(name, wrong).unwrap_err();
+                let told = std::error::Error::source(&error).unwrap().to_string();
+                assert!(told.starts_with(&format!("{name} is ")) && !told.contains("s3cret"), "{told}");
+            }
+        }
+        for right in
+            ["http://localhost:9000", "https://minio.example.org", "https://h:9000/x/", "http://[::1]:1"]
+        {
+            with_endpoint("AWS_ENDPOINT_URL", right).unwrap();
         }
     }
 

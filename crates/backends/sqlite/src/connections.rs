@@ -19,6 +19,8 @@ const PAGE: u32 = 8192;
 /// After how many pages what is in the write-ahead log goes to the file. SQLite's own 1000 would be 8 MiB, and memory that
 /// is written to again and again is faster than memory that the system has to find first.
 const LOGGED: u32 = 256;
+/// How long whoever has removed something waits for readers of what there was before. Writers wait along.
+const READERS: Duration = Duration::from_secs(1);
 
 /// The connections to one file.
 #[derive(Debug)]
@@ -89,6 +91,22 @@ impl Connections {
         Ok(answer)
     }
 
+    /// Empties the write-ahead log, so that nothing of what was removed is left there either.
+    ///
+    /// Best effort: while somebody reads an older state it stays, until the next removal or until the last one closes the
+    /// file. Those who removed something have done so, and whoever reads must not be able to prevent it.
+    pub(crate) fn try_to_empty_log(&self) {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(connection) = &*writer {
+            let empty = || {
+                connection.busy_timeout(READERS)?;
+                connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()))
+            };
+            drop(empty());
+            drop(connection.busy_timeout(PATIENCE));
+        }
+    }
+
     fn open_to_read(&self) -> Result<Option<Connection>> {
         if !self.path.try_exists().map_err(Error::io("look at", &self.path))? {
             return Ok(None);
@@ -112,6 +130,10 @@ impl Connections {
         patiently(|| connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())))
             .map_err(at("switch to WAL in", &self.path))?;
         connection.pragma_update(None, "synchronous", "full").map_err(at("set up", &self.path))?;
+        // What is replaced or removed is written over: it may be the key of a session that somebody has erased.
+        connection
+            .pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))
+            .map_err(at("set up", &self.path))?;
         connection
             .pragma_update_and_check(None, "wal_autocheckpoint", LOGGED, |_| Ok(()))
             .map_err(at("set up", &self.path))?;

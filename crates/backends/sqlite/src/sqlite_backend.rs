@@ -95,12 +95,17 @@ impl Backend for SqliteBackend {
     }
 
     async fn remove(&self, target: &Target) -> Result<bool> {
-        self.connections.write("remove from", |transaction| match target {
+        let removed = self.connections.write("remove from", |transaction| match target {
             Target::Document(key) => documents::remove(transaction, key),
             Target::Session(session) => logs::remove_session(transaction, session),
             Target::Blob(blob) => blobs::remove(transaction, blob),
             Target::StaleBlob(blob, since) => blobs::remove_before(transaction, blob, *since),
-        })
+        })?;
+        // Also if there was nothing to remove: it says that what was replaced before it should be nowhere any more.
+        if let Target::Document(_) | Target::Session(_) = target {
+            self.connections.try_to_empty_log();
+        }
+        Ok(removed)
     }
 
     async fn changed(&self, log: &LogKey, since: Position) -> Result<bool> {

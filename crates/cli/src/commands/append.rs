@@ -69,7 +69,12 @@ impl Append {
         // It may wait for input for ever, so it is never joined; it ends with the process.
         std::thread::Builder::new()
             .name("rethread-input".into())
-            .spawn(move || feed(&mut io::stdin().lock(), &session, log, &sender))
+            .spawn(move || {
+                feed(&mut io::stdin().lock(), &session, log, &sender);
+                // Before it says that this was all: then the command ends, and has to close the store by itself.
+                drop(session);
+                drop(sender);
+            })
             .map_err(Error::io("start a thread for", "standard input"))?;
         acknowledge(&lines, patience, context, ui)?;
         Ok(Done::Fully)

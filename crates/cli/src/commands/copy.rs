@@ -1,5 +1,6 @@
 //! `copy`: a session and those of its subagents in another store.
 
+use rethread_store::Error;
 use serde_json::json;
 
 use crate::args;
@@ -25,7 +26,8 @@ impl From<args::Copy> for Copy {
 
 impl Copy {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
-        let id = pollster::block_on(self.session.find(context))?;
+        let found = pollster::block_on(self.session.find(context));
+        let id = found.map_err(|failure| self.or_native(failure, context))?;
         let other = context.other_store(&self.to)?;
         let done = replicate_family(&id, &context.store, &other, ui)?;
         other.close()?;
@@ -42,5 +44,21 @@ impl Copy {
             }
         }
         Ok(Done::Fully)
+    }
+
+    /// Whoever sees a session in a list may not know that Claude Code has it, and the store has not.
+    fn or_native(&self, failure: Failure, context: &Context) -> Failure {
+        match (&failure, self.session.native(context)) {
+            (Failure::Store(Error::SessionNotFound(_)), Ok(Some(id))) => {
+                let short = context.short_of(&id);
+                let handoff = context.command(&format!("handoff {short} --to URL"));
+                let import = context.command(&format!("import --claude {short}"));
+                Failure::failed(
+                    format!("session {short} is Claude Code's own, and not in this store"),
+                    format!("{handoff} hands it over as it is, {import} brings it in first"),
+                )
+            }
+            _ => failure,
+        }
     }
 }

@@ -220,7 +220,11 @@ impl Scanned<'_> {
             let secret = &text[range];
             // Of a password even the beginning is one.
             let shown =
-                if matches!(kind, "secret" | "password-in-url" | "bearer-token") { 0 } else { BEGINNING };
+                if matches!(kind, "secret" | "password-in-url" | "password-in-command" | "bearer-token") {
+                    0
+                } else {
+                    BEGINNING
+                };
             let beginning = secret.chars().take(shown).collect();
             let (length, place) = (secret.chars().count(), place.to_owned());
             self.found.push(Secret { kind, length, beginning, place, line });

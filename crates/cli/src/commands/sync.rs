@@ -47,12 +47,24 @@ impl Sync {
                     }
                 }
                 // A folder without any record is no session; `gc` clears it away.
-                Err(Error::SessionNotFound(_)) => {}
-                Err(Error::Erased(_)) => {
+                Err(Error::SessionNotFound(missing)) if missing == *id => {}
+                Err(Error::SessionNotFound(missing)) => {
+                    failed += 1;
+                    ui.warn(&format!(
+                        "{} was left out: it inherits from session {missing}, which is not there",
+                        context.short(id)
+                    ));
+                }
+                Err(Error::Erased(erased)) if erased == *id => {
                     ui.say(&format!("Session {} was erased, and is left out.", context.short(id)));
                 }
                 // One that cannot be copied does not keep the others back; a store that cannot be written does.
-                Err(error @ (Error::Diverged { .. } | Error::Damaged { .. } | Error::TooLarge { .. })) => {
+                Err(
+                    error @ (Error::Diverged { .. }
+                    | Error::Damaged { .. }
+                    | Error::TooLarge { .. }
+                    | Error::Erased(_)),
+                ) => {
                     failed += 1;
                     ui.warn(&format!(
                         "{} was left as it is: {}",

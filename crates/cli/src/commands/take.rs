@@ -31,7 +31,8 @@ impl Take {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
         let from = context.shared_store(self.from.as_deref())?;
         let shared = from.as_ref().unwrap_or(&context.store);
-        let id = pollster::block_on(self.session.find_in(shared, context))?;
+        let found = pollster::block_on(self.session.find_in(shared, context));
+        let id = found.map_err(|failure| context.of_other(self.from.as_deref(), failure))?;
         let theirs = pollster::block_on(shared.open(&id))?;
         let handoff = handed_over(&theirs)?;
         let cwd = self.here(&handoff)?;

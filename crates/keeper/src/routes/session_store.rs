@@ -2,6 +2,7 @@
 //!
 //! Their keys are any texts of any length, so they come in bodies and not in paths.
 
+mod key_text;
 mod summaries;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use self::key_text::KeyText;
 use crate::extract::Body;
 use crate::gate::{APPEND, Caller};
 use crate::keeper::Keeper;
@@ -83,16 +85,20 @@ impl FromRequestParts<Arc<Keeper>> for Namespace {
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct StoreKey {
     /// Their project: a directory's encoded path, or whatever the program says.
-    project_key: String,
-    session_id: String,
+    #[schema(value_type = String)]
+    project_key: KeyText,
+    #[schema(value_type = String)]
+    session_id: KeyText,
     /// A part of the session, as a subagent's transcript; absent for the session itself.
-    subpath: Option<String>,
+    #[schema(value_type = Option<String>)]
+    subpath: Option<KeyText>,
 }
 
 impl StoreKey {
     fn within(self, Namespace(namespace): Namespace) -> MirrorKey {
         let Self { project_key, session_id, subpath } = self;
-        MirrorKey { namespace, project_key, session_id, subpath }
+        let subpath = subpath.map(|KeyText(text)| text);
+        MirrorKey { namespace, project_key: project_key.0, session_id: session_id.0, subpath }
     }
 }
 
@@ -221,7 +227,8 @@ fn written(page: Option<MirroredPage>) -> Vec<u8> {
 /// Which project.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct ProjectRequest {
-    project_key: String,
+    #[schema(value_type = String)]
+    project_key: KeyText,
 }
 
 /// Sessions of a project.
@@ -233,7 +240,8 @@ pub(crate) struct StoredSessions {
 /// One session of a project.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct StoredSession {
-    session_id: String,
+    #[schema(value_type = String)]
+    session_id: KeyText,
     /// When it was last written, in milliseconds since 1970.
     mtime: i64,
 }
@@ -245,10 +253,10 @@ pub(crate) async fn sessions(
     Namespace(namespace): Namespace,
     Body(ProjectRequest { project_key }): Body<ProjectRequest>,
 ) -> Result<Json<StoredSessions>, Problem> {
-    let list = async move |mirror: &Mirror| Ok(mirror.sessions(&namespace, &project_key).await?);
+    let list = async move |mirror: &Mirror| Ok(mirror.sessions(&namespace, &project_key.0).await?);
     let items = apart(&keeper, list).await?.into_iter();
     let item = |session: crate::mirror::MirroredSession| StoredSession {
-        session_id: session.session_id,
+        session_id: KeyText(session.session_id),
         mtime: session.modified.as_millisecond(),
     };
     Ok(Json(StoredSessions { items: items.map(item).collect() }))
@@ -257,14 +265,17 @@ pub(crate) async fn sessions(
 /// Which session's parts.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct SubkeysRequest {
-    project_key: String,
-    session_id: String,
+    #[schema(value_type = String)]
+    project_key: KeyText,
+    #[schema(value_type = String)]
+    session_id: KeyText,
 }
 
 /// The parts of a session.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Subkeys {
-    items: Vec<String>,
+    #[schema(value_type = Vec<String>)]
+    items: Vec<KeyText>,
 }
 
 /// Lists the parts of an SDK's session: its subagents' transcripts
@@ -276,7 +287,7 @@ pub(crate) async fn subkeys(
 ) -> Result<Json<Subkeys>, Problem> {
     let key = StoreKey { project_key, session_id, subpath: None }.within(namespace);
     let items = apart(&keeper, async move |mirror| Ok(mirror.subkeys(&key).await?)).await?;
-    Ok(Json(Subkeys { items }))
+    Ok(Json(Subkeys { items: items.into_iter().map(KeyText).collect() }))
 }
 
 /// What to delete.

@@ -49,6 +49,11 @@ impl Key {
         Self { session: Some(session.clone()), name: "listed".into() }
     }
 
+    /// How far a copy of a session was compared with its original.
+    pub(crate) fn replica(session: &SessionId) -> Self {
+        Self { session: Some(session.clone()), name: "replica".into() }
+    }
+
     /// Who drives a session.
     pub(crate) fn lease(session: &SessionId) -> Self {
         Self { session: Some(session.clone()), name: "lease".into() }

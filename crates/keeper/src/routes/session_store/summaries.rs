@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::key_text::KeyText;
 use super::{Namespace, StoreKey, apart};
 use crate::extract::Body;
 use crate::keeper::Keeper;
@@ -24,7 +25,8 @@ const AT_ONCE: usize = 16;
 /// Which summaries.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct SummariesRequest {
-    project_key: String,
+    #[schema(value_type = String)]
+    project_key: KeyText,
     /// Whose summaries: each SDK has a form of its own.
     #[schema(pattern = "^[a-z0-9-]{1,40}$")]
     format: String,
@@ -39,7 +41,8 @@ pub(crate) struct Summaries {
 /// A session, and what an SDK made of it.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SummarizedSession {
-    session_id: String,
+    #[schema(value_type = String)]
+    session_id: KeyText,
     /// When it was last written, in milliseconds since 1970.
     mtime: i64,
     /// Changes whenever the session does.
@@ -73,11 +76,11 @@ pub(crate) async fn summaries(
 ) -> Result<Json<Summaries>, Problem> {
     check_format(&format)?;
     let work = async move |mirror: &Mirror| {
-        let sessions = mirror.sessions(&namespace, &project_key).await?;
+        let sessions = mirror.sessions(&namespace, &project_key.0).await?;
         let summarized = futures_util::stream::iter(sessions).map(async |session| {
             let summary = mirror.summary(&session.id, &format).await?;
             Ok(SummarizedSession {
-                session_id: session.session_id,
+                session_id: KeyText(session.session_id),
                 mtime: session.modified.as_millisecond(),
                 version: session.version,
                 summary,
@@ -92,8 +95,10 @@ pub(crate) async fn summaries(
 /// A summary to be kept.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct SummarizeRequest {
-    project_key: String,
-    session_id: String,
+    #[schema(value_type = String)]
+    project_key: KeyText,
+    #[schema(value_type = String)]
+    session_id: KeyText,
     /// Whose summary it is: each SDK has a form of its own.
     #[schema(pattern = "^[a-z0-9-]{1,40}$")]
     format: String,
