@@ -1,11 +1,13 @@
 //! What goes wrong around an agent, and is told or mended.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use rethread_testkit::Prompt;
 use serde_json::{Value, json};
 
-use crate::driving::{Desk, create, decide, texts, turn, until_state, wait_for_request};
+use crate::driving::{Desk, create, decide, new_id, texts, turn, until_state, wait_for_request};
+use crate::kit::Socket;
 
 #[test]
 fn what_could_not_be_captured_is_unknown_and_never_nothing() {
@@ -56,4 +58,46 @@ fn an_empty_transcript_that_an_agent_left_behind_keeps_no_session_from_beginning
     let put_away: Vec<Value> = put_away.filter(|line| line["what"] == "put-away-empty").collect();
     assert_eq!(put_away.len(), 1, "{audit}");
     assert_eq!(put_away[0]["about"]["session"], id);
+}
+
+#[test]
+fn a_turn_that_is_interrupted_while_its_agent_starts_never_begins() {
+    let Some(desk) = Desk::new() else { return };
+    let gate = desk.gate();
+    let kept = desk.keeper_with(|settings| {
+        let agent = settings.agent.as_mut().unwrap();
+        let slow = settings.home.with_file_name("slow");
+        let wait = format!("until [ -e {} ]; do sleep 0.05; done", gate.display());
+        fs::write(&slow, format!("#!/bin/sh\n{wait}\nexec {} \"$@\"\n", agent.program.display())).unwrap();
+        fs::set_permissions(&slow, fs::Permissions::from_mode(0o755)).unwrap();
+        agent.program = slow;
+    });
+    let begun = kept.post("/sessions", json!({ "cwd": desk.project() })).good();
+    let id = begun["session_id"].as_str().unwrap();
+    let mut socket = Socket::open(&kept);
+    socket.subscribe("all", None);
+    std::thread::scope(|scope| {
+        let sent = scope.spawn(|| {
+            let text = Prompt::new("Go.").says("Gone.").to_string();
+            let parts = json!([{ "type": "text", "text": text }]);
+            kept.post(
+                &format!("/sessions/{id}/turns"),
+                json!({ "client_message_id": new_id(), "parts": parts }),
+            )
+        });
+        let interrupt = || kept.post(&format!("/sessions/{id}/interrupt"), json!({}));
+        kept.until("there is a turn to interrupt", || {
+            (interrupt().good()["interrupted"] == true).then_some(())
+        });
+        fs::write(&gate, "").unwrap();
+        let sent = sent.join().unwrap();
+        assert_eq!((sent.status, sent.json()["code"].as_str()), (409, Some("interrupted")));
+    });
+    socket.until("turn.interrupted");
+    assert_eq!(desk.requests(), 0, "the model was never asked");
+    // It goes on as if nothing had been said.
+    turn(&kept, id, &Prompt::new("Again.").says("Done."), "start");
+    socket.until("turn.completed");
+    let said = texts(&kept, id);
+    assert!(!said.iter().any(|text| text.contains("Go.")), "{said:?}");
 }

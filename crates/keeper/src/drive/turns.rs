@@ -69,6 +69,7 @@ impl Driver {
             match current {
                 // Everybody was told that it began.
                 Some(Current { is_given: true, .. }) => self.fail(keeper, why(problem)),
+                Some(_) if self.state().interrupting => self.fail(keeper, why(problem)),
                 Some(_) => self.state().current = None,
                 None => {}
             }
@@ -102,6 +103,10 @@ impl Driver {
             let mut state = self.state();
             // One that ended just now never gets it.
             if !state.ending && state.client.as_ref().is_some_and(|own| Arc::ptr_eq(own, &client)) {
+                // Somebody thought better of it while the agent started.
+                if state.interrupting {
+                    return Err(Problem::conflict("interrupted", "the turn was interrupted before it began"));
+                }
                 state.current = Some(Current { message: turn.client_message_id.clone(), is_given: true });
                 break client;
             }
