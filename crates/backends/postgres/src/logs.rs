@@ -12,16 +12,27 @@ use crate::connections::Time;
 /// How many records are looked at in one step of a search that found something like it.
 const CANDIDATES: i64 = 16;
 
+/// Which append it is, whoever tries it and however often.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Batch(i64);
+
+impl Batch {
+    pub(crate) fn new() -> Self {
+        Self(uuid::Uuid::new_v4().as_u64_pair().0.cast_signed())
+    }
+}
+
 /// Adds lines where the log ends, in one statement, which waits for whoever is adding to it now.
 pub(crate) async fn append(
     connection: Connection,
     log: &LogKey,
     at: Position,
     lines: &[Line],
+    batch: Batch,
     time: Time,
 ) -> Result<Append, Error> {
     let done = Append::Done { durability: Durability::Synced, found: Vec::new() };
-    let added = if lines.is_empty() { 0 } else { add(&connection, log, at, lines).await? };
+    let added = if lines.is_empty() { 0 } else { add(&connection, log, at, lines, batch).await? };
     if added > 0 {
         return Ok(done);
     }
@@ -30,12 +41,18 @@ pub(crate) async fn append(
         (true, _) => next == at,
         (false, Time::First) => false,
         // It may have been added at the first time, and only the answer was lost.
-        (false, Time::Second) => holds(&connection, log, at, lines).await?,
+        (false, Time::Second) => holds(&connection, log, at, batch).await?,
     };
     Ok(if there { done } else { Append::Moved { next } })
 }
 
-async fn add(connection: &Connection, log: &LogKey, at: Position, lines: &[Line]) -> Result<u64, Error> {
+async fn add(
+    connection: &Connection,
+    log: &LogKey,
+    at: Position,
+    lines: &[Line],
+    Batch(batch): Batch,
+) -> Result<u64, Error> {
     let (session, name, at) = (log.session.as_str(), log.name.as_str(), at as i64);
     if let ([line], 1..) = (lines, at) {
         // Most appends are one line: without arrays, which the server would have to take apart.
@@ -45,8 +62,8 @@ async fn add(connection: &Connection, log: &LogKey, at: Position, lines: &[Line]
                 WHERE session = $1 AND name = $2 AND next = $3
                 RETURNING id, size
             )
-            INSERT INTO rethread.lines (log, position, ends, bytes) SELECT id, $3, size, $4 FROM log";
-        return connection.change(sql, &[&session, &name, &at, &line.as_bytes()]).await;
+            INSERT INTO rethread.lines (log, position, ends, bytes, batch) SELECT id, $3, size, $4, $5 FROM log";
+        return connection.change(sql, &[&session, &name, &at, &line.as_bytes(), &batch]).await;
     }
     let lines: Vec<&[u8]> = lines.iter().map(Line::as_bytes).collect();
     let mut size = 0;
@@ -66,8 +83,8 @@ async fn add(connection: &Connection, log: &LogKey, at: Position, lines: &[Line]
                 ON CONFLICT (session, name) DO NOTHING
                 RETURNING id, 0 AS before
             )
-            INSERT INTO rethread.lines (log, position, ends, bytes)
-            SELECT log.id, $3::bigint + number - 1, log.before + ends, line
+            INSERT INTO rethread.lines (log, position, ends, bytes, batch)
+            SELECT log.id, $3::bigint + number - 1, log.before + ends, line, CASE number WHEN 1 THEN $7::bigint END
             FROM log, unnest($4::bytea[], $5::bigint[]) WITH ORDINALITY AS new (line, ends, number)"
         }
         _ => {
@@ -77,23 +94,26 @@ async fn add(connection: &Connection, log: &LogKey, at: Position, lines: &[Line]
                 WHERE session = $1 AND name = $2 AND next = $3
                 RETURNING id, size - $6 AS before
             )
-            INSERT INTO rethread.lines (log, position, ends, bytes)
-            SELECT log.id, $3::bigint + number - 1, log.before + ends, line
+            INSERT INTO rethread.lines (log, position, ends, bytes, batch)
+            SELECT log.id, $3::bigint + number - 1, log.before + ends, line, CASE number WHEN 1 THEN $7::bigint END
             FROM log, unnest($4::bytea[], $5::bigint[]) WITH ORDINALITY AS new (line, ends, number)"
         }
     };
-    connection.change(sql, &[&session, &name, &at, &lines, &ends, &size]).await
+    connection.change(sql, &[&session, &name, &at, &lines, &ends, &size, &batch]).await
 }
 
-/// Returns whether these very lines stand there.
-async fn holds(connection: &Connection, log: &LogKey, at: Position, lines: &[Line]) -> Result<bool, Error> {
-    let sql = "SELECT bytes FROM rethread.lines
+/// Returns whether this very append is there. Another's may look the same.
+async fn holds(
+    connection: &Connection,
+    log: &LogKey,
+    at: Position,
+    Batch(batch): Batch,
+) -> Result<bool, Error> {
+    let sql = "SELECT 1 FROM rethread.lines
         WHERE log = (SELECT id FROM rethread.logs WHERE session = $1 AND name = $2)
-        AND position >= $3 AND position < $4 ORDER BY position";
-    let (session, name) = (log.session.as_str(), log.name.as_str());
-    let end = at + lines.len() as Position;
-    let rows = connection.ask(sql, &[&session, &name, &(at as i64), &(end as i64)]).await?;
-    Ok(rows.iter().map(|row| row.get::<_, &[u8]>(0)).eq(lines.iter().map(Line::as_bytes)))
+        AND position = $3 AND batch = $4";
+    let (session, name, at) = (log.session.as_str(), log.name.as_str(), at as i64);
+    Ok(connection.ask_one(sql, &[&session, &name, &at, &batch]).await?.is_some())
 }
 
 async fn next(connection: &Connection, log: &LogKey) -> Result<Position, Error> {

@@ -12,6 +12,7 @@ use rethread_store::backend::{
 use rethread_store::{BlobId, EntryId, Error, Line, Result, SessionId};
 
 use crate::connections::Connections;
+use crate::logs::Batch;
 use crate::notifier::Notifier;
 use crate::settings::Settings;
 use crate::{blobs, documents, listener, listing, logs};
@@ -67,7 +68,8 @@ impl Backend for PostgresBackend {
     }
 
     async fn append(&self, log: &LogKey, at: Position, lines: &[Line], _: Durability) -> Result<Append> {
-        let append = |connection, time| logs::append(connection, log, at, lines, time);
+        let batch = Batch::new();
+        let append = |connection, time| logs::append(connection, log, at, lines, batch, time);
         let appended = self.connections.write_again("append to", append).await?;
         if log.name == LogName::Messages && !lines.is_empty() && matches!(appended, Append::Done { .. }) {
             self.notifier.tell(&log.session);

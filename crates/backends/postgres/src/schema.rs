@@ -13,7 +13,8 @@ const LOCK: i64 = 0x5265_7468_7265_6164;
 /// Names sort by their bytes. What is appended updates a row of `logs` in place, which has room for it. Each line says
 /// how long its log is up to its end, so that a read knows where to stop. Parts of files are compressed already, or gain
 /// little by it.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [
+    "
 CREATE TABLE rethread.format (version integer NOT NULL);
 INSERT INTO rethread.format VALUES (0);
 CREATE TABLE rethread.documents (
@@ -57,7 +58,11 @@ CREATE TABLE rethread.parts (
     PRIMARY KEY (blob, number)
 );
 ALTER TABLE rethread.parts ALTER COLUMN bytes SET STORAGE EXTERNAL;
-"];
+",
+    "
+ALTER TABLE rethread.lines ADD COLUMN batch bigint; -- Of the first line of each append: which one it was.
+",
+];
 
 /// The newest layout that this program knows.
 const NEWEST: i32 = MIGRATIONS.len() as i32;
@@ -168,7 +173,7 @@ async fn found(connection: &Connection) -> Result<Found, PostgresError> {
     })
 }
 
-/// Layouts that are still to come, against a real server: there is only one so far.
+/// Layouts that are still to come, against a real server.
 #[cfg(test)]
 mod tests {
     use pollster::block_on;
@@ -183,13 +188,18 @@ mod tests {
     /// Slow enough that whoever comes second finds the first one at it.
     const LATER: Layouts = Layouts(&[
         MIGRATIONS[0],
+        MIGRATIONS[1],
         "ALTER TABLE rethread.logs ADD COLUMN lines bigint NOT NULL DEFAULT 0;
         SELECT pg_sleep(0.3);
         UPDATE rethread.logs SET lines = (SELECT count(*) FROM rethread.lines WHERE log = logs.id);",
         "ALTER TABLE rethread.logs RENAME COLUMN lines TO held",
     ]);
-    const FAILING: Layouts =
-        Layouts(&[MIGRATIONS[0], "ALTER TABLE rethread.logs ADD COLUMN held bigint", "SELECT 1 / 0"]);
+    const FAILING: Layouts = Layouts(&[
+        MIGRATIONS[0],
+        MIGRATIONS[1],
+        "ALTER TABLE rethread.logs ADD COLUMN held bigint",
+        "SELECT 1 / 0",
+    ]);
     const STATE: &str = "SELECT (SELECT version FROM rethread.format), count(*), sum(octet_length(bytes))
         FROM rethread.lines";
     const HELD: &str = "SELECT count(*) FROM information_schema.columns WHERE column_name = 'held'";
@@ -198,8 +208,8 @@ mod tests {
         Store::new(PostgresBackend::new(Settings::parse(url).unwrap()).unwrap(), Options::default())
     }
 
-    /// Returns a database of the first layout, with a session of four records.
-    fn first(server: &Postgres) -> (String, String) {
+    /// Returns a database of the layout of this release, with a session of four records.
+    fn present(server: &Postgres) -> (String, String) {
         let database = server.database();
         let (url, store) = (server.url(&database), store(&server.url(&database)));
         let session = block_on(store.create(NewSession::default().id("s".parse().unwrap()))).unwrap();
@@ -221,27 +231,27 @@ mod tests {
     #[test]
     fn many_that_find_an_earlier_layout_at_once_change_it_once_and_keep_what_is_in_it() {
         let Some(server) = server() else { return };
-        let (database, url) = first(server);
+        let (database, url) = present(server);
         let before = server.sql(&database, STATE);
-        assert!(before.starts_with("1|4|"), "{before}");
+        assert!(before.starts_with("2|4|"), "{before}");
         let runtime = Runtime::new().unwrap();
         let look = || async {
             let connection = connect(Settings::parse(&url).unwrap()).await.unwrap();
             LATER.look(connection).await.unwrap()
         };
         let looked = runtime.block_on(futures_util::future::join_all((0..6).map(|_| look())));
-        assert_eq!(looked, [Found::Format(3); 6]);
-        assert_eq!(server.sql(&database, STATE), before.replacen('1', "3", 1));
+        assert_eq!(looked, [Found::Format(4); 6]);
+        assert_eq!(server.sql(&database, STATE), before.replacen('2', "4", 1));
         assert_eq!(server.sql(&database, "SELECT held FROM rethread.logs"), "4");
         // Who does not know that layout leaves it alone.
         let refused = block_on(store(&url).open(&"s".parse().unwrap())).unwrap_err();
-        assert!(matches!(refused, Error::NewerFormat { known: 1, .. }), "{refused:?}");
+        assert!(matches!(refused, Error::NewerFormat { known: 2, .. }), "{refused:?}");
     }
 
     #[test]
     fn a_migration_that_fails_leaves_the_database_as_it_was() {
         let Some(server) = server() else { return };
-        let (database, url) = first(server);
+        let (database, url) = present(server);
         let before = server.sql(&database, STATE);
         let runtime = Runtime::new().unwrap();
         let failed = runtime.block_on(async {

@@ -84,12 +84,12 @@ fn a_newer_layout_is_refused() {
     let Some(server) = server() else { return };
     let database = server.database();
     block_on(on(&server.url(&database)).put(&key(), b"1", Expect::Any)).unwrap();
-    server.sql(&database, "UPDATE rethread.format SET version = 2");
+    server.sql(&database, "UPDATE rethread.format SET version = 3");
     let backend = on(&server.url(&database));
     let (read, written) = (block_on(backend.get(&key())), block_on(backend.put(&key(), b"2", Expect::Any)));
-    assert!(matches!(read, Err(Error::NewerFormat { known: 1, .. })), "{read:?}");
-    assert!(matches!(written, Err(Error::NewerFormat { known: 1, .. })), "{written:?}");
-    assert_eq!(server.sql(&database, "SELECT version FROM rethread.format"), "2", "it is left as it is");
+    assert!(matches!(read, Err(Error::NewerFormat { known: 2, .. })), "{read:?}");
+    assert!(matches!(written, Err(Error::NewerFormat { known: 2, .. })), "{written:?}");
+    assert_eq!(server.sql(&database, "SELECT version FROM rethread.format"), "3", "it is left as it is");
 }
 
 #[test]

@@ -33,6 +33,26 @@ fn an_append_whose_answer_is_lost_is_found_again_and_not_doubled() {
 }
 
 #[test]
+fn an_append_that_looks_like_anothers_is_not_taken_for_done_when_its_answer_is_lost() {
+    let Some(server) = server() else { return };
+    let (proxy, database) = (Proxy::to(server.port()), server.database());
+    let (backend, other) = (on(&proxy.url(&database)), on(&server.url(&database)));
+    let log = messages("s");
+    let append = |backend: &PostgresBackend, at, id: &str| {
+        block_on(backend.append(&log, at, &[line(at, id)], Durability::Synced)).unwrap()
+    };
+    let done = Append::Done { durability: Durability::Synced, found: Vec::new() };
+    // The statement is known to the connection by then, so that the next answer is that of an append.
+    assert_eq!([append(&backend, 0, "a"), append(&backend, 1, "b")], [done.clone(), done.clone()]);
+    for at in 2..6 {
+        assert_eq!(append(&other, at, "same"), done);
+        proxy.lose_after(0);
+        assert_eq!(append(&backend, at, "same"), Append::Moved { next: at + 1 });
+        assert!(proxy.lose_nothing());
+    }
+}
+
+#[test]
 fn a_document_whose_answer_is_lost_is_ours_and_not_in_conflict_with_us() {
     let Some(server) = server() else { return };
     let (proxy, database) = (Proxy::to(server.port()), server.database());
