@@ -388,6 +388,28 @@ fn what_went_on_in_two_places_is_never_written_over() {
 }
 
 #[test]
+fn whoever_took_a_session_and_did_nothing_hands_nothing_back_that_would_be_in_anybodys_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let shared = folder.path().join("shared").to_str().unwrap().to_owned();
+    let (one, other) = (Machine::plain(folder.path(), "one"), Machine::plain(folder.path(), "other"));
+    let hand_over = |machine: &Machine| machine.home.run(&["handoff", ID, "--to", &shared]).code;
+    one.says(0);
+    assert_eq!((hand_over(&one), other.take(&shared).code, hand_over(&other)), (0, 0, 0));
+    // The first one went on without taking it back.
+    one.says(1);
+    let said = one.home.run(&["handoff", ID, "--to", &shared]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert_eq!((other.take(&shared).code, other.shown()), (0, 2));
+    // And the other way round: whoever did something hands that back.
+    other.says(2);
+    assert_eq!((hand_over(&other), one.take(&shared).code, one.shown()), (0, 0, 3));
+    // Nothing is lost where both did.
+    one.says(3);
+    other.says(4);
+    assert_eq!((hand_over(&one), hand_over(&other), other.take(&shared).code), (0, 1, 1));
+}
+
+#[test]
 fn whoever_hands_over_or_takes_is_told_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let shared = folder.path().join("shared").to_str().unwrap().to_owned();

@@ -42,6 +42,16 @@ impl Belongings<'_> {
         let folder = self.claude.open()?.beneath(place.parent().unwrap_or(Path::new("")))?;
         folder.read(place.file_name().unwrap_or_default())
     }
+
+    /// Opens one of them without what a [`Reception`] put behind it: where a session works is for each machine to say.
+    pub fn open_own(&self, name: &str) -> Result<io::Take<File>> {
+        let mut file = self.open(name)?;
+        let length = match name == TRANSCRIPT {
+            true => own_length(&mut file).map_err(Error::io("read", Path::new(name)))?.0,
+            false => u64::MAX,
+        };
+        Ok(file.take(length))
+    }
 }
 
 /// A session's files that come from another machine.

@@ -55,10 +55,14 @@ impl Handoff {
             let message = "this store is on this machine only";
             return Err(Failure::wrongly(message, "`--to URL` names one that both machines use"));
         }
-        refuse_what_is_older(&id, to.as_ref(), context)?;
-        let refused = native::bring_in(&session, context)?.unwrap_or_default();
-        let stored = pollster::block_on(context.store.open(&id))?;
-        let handed = Handed::pack(&session, &stored, context, ui)?;
+        let (handed, refused) = match last_known_here(&id, to.as_ref(), context)? {
+            Some(last) if last.is_all_of(id.as_str(), context)? => (last, Vec::new()),
+            _ => {
+                let refused = native::bring_in(&session, context)?.unwrap_or_default();
+                let stored = pollster::block_on(context.store.open(&id))?;
+                (Handed::pack(&session, &stored, context, ui)?, refused)
+            }
+        };
         let mut done = Replicated::default();
         if let Some(to) = &to {
             done = replicate_family(&id, &context.store, to, ui)?;
@@ -100,10 +104,10 @@ impl Handoff {
     }
 }
 
-/// Refuses to hand over what does not go on from what was handed over last.
-fn refuse_what_is_older(id: &SessionId, to: Option<&Store>, context: &Context) -> Result<(), Failure> {
-    let Some(theirs) = pollster::block_on(to.unwrap_or(&context.store).load(id))? else { return Ok(()) };
-    let Some(last) = Handed::of(&theirs)? else { return Ok(()) };
+/// Returns what was handed over last. What is here and does not go on from that is refused.
+fn last_known_here(id: &SessionId, to: Option<&Store>, context: &Context) -> Result<Option<Handed>, Failure> {
+    let Some(theirs) = pollster::block_on(to.unwrap_or(&context.store).load(id))? else { return Ok(None) };
+    let Some(last) = Handed::of(&theirs)? else { return Ok(None) };
     let is_here = match to {
         Some(_) => match pollster::block_on(context.store.load(id))? {
             Some(ours) => last.is_in(&ours)?,
@@ -113,7 +117,7 @@ fn refuse_what_is_older(id: &SessionId, to: Option<&Store>, context: &Context) -
         None => !last.is_missed(&theirs, context)?,
     };
     if is_here && last.is_gone_on_from(id.as_str(), context)? {
-        return Ok(());
+        return Ok(Some(last));
     }
     let message = format!("session {id} was handed over by {} since it was last here", last.host);
     let take = match to {

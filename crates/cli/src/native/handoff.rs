@@ -69,7 +69,7 @@ impl Handoff {
         let (mut files, mut batch) = (Vec::with_capacity(names.len()), Batch::default());
         for (number, name) in names.iter().enumerate() {
             ui.progress("handing over file", number + 1, names.len());
-            let mut file = belongings.open(name)?;
+            let mut file = belongings.open_own(name)?;
             let (mut size, mut pieces) = (0, Vec::new());
             loop {
                 let piece = piece_of(&mut file).map_err(cannot_read(name))?;
@@ -106,6 +106,22 @@ impl Handoff {
     /// Returns whether a session was handed over from here, or taken to here, with this.
     pub(crate) fn is_in(&self, stored: &Stored) -> Result<bool, Failure> {
         Ok(Self::all_of(stored)?.iter().any(|handoff| handoff.id == self.id))
+    }
+
+    /// Returns whether a session here is as this has it: whoever took it and did nothing has nothing to hand back, and
+    /// whoever handed it over goes on from that.
+    pub(crate) fn is_all_of(&self, session: &str, context: &Context) -> Result<bool, Failure> {
+        let belongings = context.native.claude()?.belongings(session)?;
+        if belongings.names().len() != self.files.len() {
+            return Ok(false);
+        }
+        for name in belongings.names() {
+            let here = pieces_in(&mut belongings.open_own(name)?).map_err(cannot_read(name))?;
+            if self.file(name).is_none_or(|file| file.pieces != here) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Returns whether the transcript of a session here goes on from this.
