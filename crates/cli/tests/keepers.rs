@@ -184,6 +184,25 @@ fn a_keeper_that_began_while_another_drove_sees_it_die() {
 }
 
 #[test]
+fn that_a_request_was_lost_is_told_once_although_whoever_tells_it_takes_the_session_over() {
+    let Some(postgres) = Postgres::shared() else { return cannot("PostgreSQL is not installed") };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let [one, other] = two_machines(&folder, &Place::postgres(postgres));
+    let begun = other.get("/events?topics=all").unwrap()["after"].as_str().unwrap().to_owned();
+    let id = one.begin(&project(&folder, 0), "Begin.");
+    until("it is asked there", || (other.state(&id)? == "waiting").then_some(()));
+    one.kill();
+    let is_lost = |machine: &Machine| machine.requests().iter().any(|it| it.state == AttentionState::Lost);
+    until("it is lost", || is_lost(&other).then_some(()));
+    until("it goes on there", || other.send(&id, "Go on.").ok());
+    until("it is asked again", || (other.state(&id)? == "waiting").then_some(()));
+    let told = other.get(&format!("/events?topics=all&after={begun}")).unwrap();
+    let told = told["items"].as_array().unwrap().iter().filter(|it| it["type"] == "attention.lost");
+    assert_eq!(told.count(), 1);
+}
+
+#[test]
 fn a_request_is_decided_once_through_a_third_keeper_and_everybody_hears_of_it() {
     let Some(postgres) = Postgres::shared() else { return cannot("PostgreSQL is not installed") };
     let (folder, place) = (tempfile::tempdir().unwrap(), Place::postgres(postgres));

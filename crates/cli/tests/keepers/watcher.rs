@@ -157,8 +157,11 @@ impl Watcher {
             }
             "attention.decided" | "attention.lost" | "attention.withdrawn" => {
                 let id = text(data.get("id").unwrap_or(&data["shown"]["id"]));
-                self.requests.insert(id.clone(), text(&data["state"]));
-                self.count("attention.over", session, id);
+                let state = text(&data["state"]);
+                let was = self.requests.insert(id.clone(), state.clone());
+                // What was taken for lost may turn out to have been decided just before its keeper died.
+                let is_corrected = was.is_some_and(|was| was == "lost") && state != "lost";
+                self.count(if is_corrected { "attention.corrected" } else { "attention.over" }, session, id);
             }
             "turn.started" => {
                 let message = text(&data["message"]);

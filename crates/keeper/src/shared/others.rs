@@ -266,8 +266,6 @@ impl Keeper {
             Some(driven) if !is_ours && self.is_shown(metadata) => driven.attention.clone(),
             _ => Vec::new(),
         };
-        // What is in the journal here is told from there.
-        now.retain(|it| !self.attention.knows(&it.shown.id));
         let is_held =
             driven.as_ref().is_some_and(|driven| driven.holds) && !is_ours && self.is_shown(metadata);
         let is_orphan = is_held && {
@@ -292,17 +290,36 @@ impl Keeper {
         Ok(())
     }
 
+    /// Takes what another keeper asked and nobody answered for lost, so that it is known when it is asked again. Whoever was
+    /// told so already is not told again.
+    pub(super) fn adopt(&self, last: &Driven) {
+        let is_open = |it: &&Attention| it.state == AttentionState::Pending;
+        if last.keeper == self.hub.epoch() {
+            return;
+        }
+        let known = self.others.requests();
+        for attention in last.attention.iter().filter(is_open) {
+            let is_told =
+                known.get(&attention.shown.id).is_some_and(|it| it.state != AttentionState::Pending);
+            if let Some(lost) = self.attention.adopt(attention.clone()).filter(|_| !is_told) {
+                self.hub.publish(&lost.shown.session_id, "attention.lost", &lost);
+            }
+        }
+    }
+
     fn tell_attention(&self, session: &SessionId, now: Vec<Attention>) {
         let mut known = self.others.requests();
         let mut before: HashMap<String, Attention> =
             known.extract_if(|_, it| it.shown.session_id == session.as_str()).collect();
-        for mut attention in now {
+        // What is in the journal here is told from there.
+        for mut attention in now.into_iter().filter(|it| !self.attention.knows(&it.shown.id)) {
             let id = attention.shown.id.clone();
             let was = before.remove(&id);
             // What is over stays over: the last that a keeper said before it died is that somebody is asked, and whoever
-            // drives the session next has taken its lease before saying anything else.
+            // drives the session next has taken its lease before saying anything else. Only what was taken for lost may
+            // turn out to have been decided just before, once its keeper is back.
             if let Some(was) = was.as_ref().filter(|was| was.state != AttentionState::Pending)
-                && attention.state == AttentionState::Pending
+                && (attention.state == AttentionState::Pending || was.state != AttentionState::Lost)
             {
                 attention = was.clone();
             }

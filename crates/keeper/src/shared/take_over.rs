@@ -8,7 +8,6 @@ use rethread_bridge::{Error, Shadow, write_out};
 use rethread_store::{Claim, Filter, Metadata, Session};
 
 use super::driven::Driven;
-use crate::attention::{Attention, AttentionState};
 use crate::capture::blocking;
 use crate::card::{Home, SessionState};
 use crate::drive::Driver;
@@ -124,19 +123,6 @@ impl Keeper {
             }
             Ok(_) | Err(rethread_store::Error::SessionNotFound(_)) => Ok(()),
             Err(error) => Err(error),
-        }
-    }
-
-    /// Takes what another keeper asked and nobody answered for lost, so that it is known when it is asked again.
-    fn adopt(&self, last: &Driven) {
-        let is_open = |it: &&Attention| it.state == AttentionState::Pending;
-        if last.keeper == self.hub.epoch() {
-            return;
-        }
-        for attention in last.attention.iter().filter(is_open) {
-            if let Some(lost) = self.attention.adopt(attention.clone()) {
-                self.hub.publish(&lost.shown.session_id, "attention.lost", &lost);
-            }
         }
     }
 
