@@ -43,8 +43,7 @@ impl Running {
         let keeper = Arc::new(Keeper::new(settings, address)?);
         let follower = Follower::start(&keeper)?;
         keeper.recall_pending();
-        keeper.list_stored().await?;
-        keeper.compare_stored().await?;
+        keeper.begin_with_stored().await?;
         let path = home.join("address");
         let note = format!("{}\n", keeper.door.hosts.own());
         private_file::replace(&path, note.as_bytes()).map_err(Error::io("write", &path))?;

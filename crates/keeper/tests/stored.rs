@@ -4,7 +4,7 @@
 use rethread_store::{Entry, Fork, NewSession, Session};
 use serde_json::{Value, json};
 
-use crate::kit::{Home, Kept, line, session};
+use crate::kit::{Home, Kept, Socket, line, session};
 
 fn say(session: &Session, uuids: &[&str]) {
     for (number, uuid) in uuids.iter().enumerate() {
@@ -152,4 +152,20 @@ fn a_search_finds_what_stored_sessions_and_subagents_say() {
     let kept = home.keeper();
     let page = kept.get("/search?q=message").good();
     assert_eq!((page["items"].as_array().unwrap().len(), &page["more"]), (2, &json!(true)));
+}
+
+#[test]
+fn whoever_lists_after_the_first_event_of_a_session_finds_it() {
+    let home = Home::new();
+    let kept = home.keeper();
+    let mut socket = Socket::open(&kept);
+    socket.subscribe("all", None);
+    socket.until("caught_up");
+    let store = home.store();
+    let new = pollster::block_on(store.create(NewSession::at("/tmp"))).unwrap();
+    say(&new, &["a", "b"]);
+    let (before, _) = socket.until("message.upsert");
+    let kinds: Vec<&Value> = before.iter().map(|event| &event["type"]).collect();
+    assert!(kinds.contains(&&json!("session.created")), "{kinds:?}");
+    store.close().unwrap();
 }

@@ -6,7 +6,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -39,8 +38,6 @@ const KIND: &str = "message.upsert";
 #[derive(Debug, Default)]
 pub(crate) struct Others {
     sessions: Mutex<HashMap<SessionId, Arc<AsyncMutex<Seen>>>>,
-    /// Everything was looked through at least once: what is new from then on began since.
-    has_compared: AtomicBool,
     /// Requests of other keepers, by their ids.
     attention: Mutex<HashMap<String, Attention>>,
     /// Sessions whose driver is known to be dead.
@@ -116,41 +113,55 @@ impl Keeper {
         }
     }
 
+    /// Lists the sessions of the store as they are when the keeper begins, and looks at those that somebody drives: what is
+    /// asked in them has to be shown, and that their driver dies has to be seen.
+    pub(crate) async fn begin_with_stored(self: &Arc<Self>) -> Result<()> {
+        // Noted first and listed afterwards: what begins in between is new, and is told from its beginning.
+        for (id, change) in self.changes().await? {
+            let seen = Seen { change, ..Seen::default() };
+            self.others.all().insert(id, Arc::new(AsyncMutex::new(seen)));
+        }
+        self.list_stored().await?;
+        let is_driven = |id: &SessionId| {
+            let catalogue = self.catalogue();
+            let known = catalogue.find(Some(Home::Stored), id.as_str());
+            known.is_some_and(|it| it.card.state != SessionState::Idle)
+        };
+        let driven: Vec<SessionId> = self.others.all().keys().filter(|id| is_driven(id)).cloned().collect();
+        self.look_at_stored(driven).await
+    }
+
     /// Compares every session of the store with what was seen of it, and looks at those that changed.
     pub(crate) async fn compare_stored(self: &Arc<Self>) -> Result<()> {
-        let backend = Arc::clone(self.store().backend());
-        let listed = blocking(async move { backend.list(Space::Sessions, None, usize::MAX).await }).await?;
-        let is_first = !self.others.has_compared.swap(true, Ordering::AcqRel);
+        let listed = self.changes().await?;
         let (mut changed, mut there) = (Vec::new(), HashSet::with_capacity(listed.len()));
-        for listed in listed {
-            let Ok(id) = listed.name.parse::<SessionId>() else { continue };
-            let known = self.others.all().get(&id).cloned();
+        for (id, change) in listed {
             there.insert(id.clone());
-            let Some(known) = known else {
-                // What was there when this keeper began is listed already.
-                let next = (!is_first).then_some(0);
-                let change = if is_first { listed.change } else { String::new() };
-                let seen = Seen { change, next, ..Seen::default() };
-                self.others.all().insert(id.clone(), Arc::new(AsyncMutex::new(seen)));
-                // But what is asked in it has to be shown, and that its driver dies has to be seen.
-                let is_driven = || {
-                    let catalogue = self.catalogue();
-                    let known = catalogue.find(Some(Home::Stored), id.as_str());
-                    known.is_some_and(|it| it.card.state != SessionState::Idle)
-                };
-                changed.push((!is_first || is_driven()).then_some(id));
-                continue;
+            let known = self.others.all().get(&id).cloned();
+            let is_same = match known {
+                // What began since is looked at from its beginning.
+                None => false,
+                Some(known) => {
+                    let seen = known.lock().await;
+                    let may_die = seen.driven.as_ref().is_some_and(|driven| driven.holds);
+                    seen.change == change && !change.is_empty() && !may_die
+                }
             };
-            let seen = known.lock().await;
-            let is_same = seen.change == listed.change && !listed.change.is_empty();
-            let may_die = seen.driven.as_ref().is_some_and(|driven| driven.holds);
-            if !is_same || may_die {
-                changed.push(Some(id));
+            if !is_same {
+                changed.push(id);
             }
         }
         let gone: Vec<SessionId> =
             self.others.all().keys().filter(|id| !there.contains(id)).cloned().collect();
-        self.look_at_stored(changed.into_iter().flatten().chain(gone)).await
+        self.look_at_stored(changed.into_iter().chain(gone)).await
+    }
+
+    /// Returns the sessions of the store, and what tells one state of each from another.
+    async fn changes(&self) -> Result<Vec<(SessionId, String)>> {
+        let backend = Arc::clone(self.store().backend());
+        let listed = blocking(async move { backend.list(Space::Sessions, None, usize::MAX).await }).await?;
+        let named = listed.into_iter().filter_map(|listed| Some((listed.name.parse().ok()?, listed.change)));
+        Ok(named.collect())
     }
 
     async fn look_at_stored(self: &Arc<Self>, sessions: impl IntoIterator<Item = SessionId>) -> Result<()> {
@@ -209,9 +220,11 @@ impl Keeper {
             }
             Err(error) => return Err(Error::Store(error)),
         };
-        self.tell_entries(session, &mut seen, &metadata).await?;
-        self.hear_of(&mut seen, &metadata).await?;
+        let is_orphan = self.see_driver(&metadata).await?;
+        // Listed before anything is told of it: whoever lists sessions after an event finds the event's session.
         self.put_stored(&metadata);
+        self.tell_entries(session, &mut seen, &metadata).await?;
+        self.hear_of(&mut seen, &metadata, is_orphan);
         seen.change = change.unwrap_or_default();
         Ok(())
     }
@@ -254,40 +267,43 @@ impl Keeper {
         }
     }
 
-    /// Hears what another keeper says of a session that it drives.
-    async fn hear_of(self: &Arc<Self>, seen: &mut Seen, metadata: &Metadata) -> Result<()> {
+    /// Sees whether the keeper that says it drives a session is alive. Returns whether it is dead.
+    async fn see_driver(&self, metadata: &Metadata) -> Result<bool> {
         let session = &metadata.session_id;
-        let driven = Driven::of(metadata);
-        let is_ours = driven.as_ref().is_some_and(|driven| driven.keeper == self.hub.epoch());
-        if let Some(driver) = self.drivers.get(session.as_str()) {
-            driver.heard();
-        }
-        let mut now = match &driven {
-            Some(driven) if !is_ours && self.is_shown(metadata) => driven.attention.clone(),
-            _ => Vec::new(),
-        };
-        let is_held =
-            driven.as_ref().is_some_and(|driven| driven.holds) && !is_ours && self.is_shown(metadata);
+        let is_held = self.driven_elsewhere(metadata).is_some_and(|driven| driven.holds);
         let is_orphan = is_held && {
             let (store, id) = (self.store().clone(), session.clone());
             blocking(async move { store.open(&id).await?.driver().await }).await?.is_none()
         };
-        {
-            let mut orphans = self.others.orphans.lock().unwrap_or_else(PoisonError::into_inner);
-            if is_orphan {
-                orphans.insert(session.clone())
-            } else {
-                orphans.remove(session)
-            };
+        let mut orphans = self.others.orphans.lock().unwrap_or_else(PoisonError::into_inner);
+        match is_orphan {
+            true => orphans.insert(session.clone()),
+            false => orphans.remove(session),
+        };
+        Ok(is_orphan)
+    }
+
+    /// Returns what another keeper says of a session that it drives, or drove last, and that may be seen here.
+    fn driven_elsewhere(&self, metadata: &Metadata) -> Option<Driven> {
+        let is_ours = |driven: &Driven| driven.keeper == self.hub.epoch();
+        Driven::of(metadata).filter(|driven| !is_ours(driven) && self.is_shown(metadata))
+    }
+
+    /// Hears what another keeper says of a session that it drives.
+    fn hear_of(&self, seen: &mut Seen, metadata: &Metadata, is_orphan: bool) {
+        let session = &metadata.session_id;
+        if let Some(driver) = self.drivers.get(session.as_str()) {
+            driver.heard();
         }
+        let driven = self.driven_elsewhere(metadata);
+        let mut now = driven.as_ref().map(|driven| driven.attention.clone()).unwrap_or_default();
         if is_orphan {
             for attention in now.iter_mut().filter(|it| it.state == AttentionState::Pending) {
                 (attention.state, attention.decided_at) = (AttentionState::Lost, Some(Timestamp::now()));
             }
         }
         self.tell_attention(session, now);
-        seen.driven = driven.filter(|_| !is_ours);
-        Ok(())
+        seen.driven = driven;
     }
 
     /// Takes what another keeper asked and nobody answered for lost, so that it is known when it is asked again. Whoever was
