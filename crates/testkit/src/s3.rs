@@ -17,7 +17,7 @@ use crate::s3_proxy::{S3Proxy, Turns};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Starts the server, and ends it and clears up when there is no more to read: also if whoever wrote was killed.
-const GUARD: &str = r#"
+pub(crate) const GUARD: &str = r#"
 folder=$1; shift
 "$@" >"$folder/log" 2>&1 &
 server=$!

@@ -5,9 +5,10 @@ use std::fs;
 use std::thread;
 
 use pollster::block_on;
-use rethread_store::backend::{Backend as _, Durability, Expect, Key, Space};
+use rethread_s3::{S3Backend, Settings};
+use rethread_store::backend::{Backend as _, Durability, Expect, From, Key, Space};
 use rethread_store::{BlobId, Error};
-use rethread_testkit::{Access, S3, cannot};
+use rethread_testkit::{Access, Garage, S3, cannot};
 
 use crate::kit::{Place, line, messages};
 
@@ -51,6 +52,21 @@ fn a_server_that_ignores_conditions_is_refused_at_open_and_before_anything_is_ke
         assert_eq!(empty.names(""), Vec::<String>::new());
         assert_eq!(place.names(""), ["documents/format"]);
     }
+}
+
+#[test]
+fn garage_is_refused_at_open_and_before_anything_is_kept() {
+    let Some(garage) = Garage::start() else { return cannot("there is no Garage: scripts/setup garage") };
+    let settings = Settings::parse(&format!("s3://{}/team/a", Garage::BUCKET)).unwrap();
+    let settings = settings.with_variables(garage.variables());
+    let listed = block_on(S3Backend::new(&settings).unwrap().list(Space::Sessions, None, 9)).unwrap_err();
+    assert!(told(&listed).contains("ignores If-None-Match,"), "{}", told(&listed));
+    let backend = S3Backend::new(&settings).unwrap();
+    let refused =
+        block_on(backend.append(&messages("s"), 0, &[line(0, "a")], Durability::Synced)).unwrap_err();
+    assert!(told(&refused).contains("ignores If-None-Match,"), "{}", told(&refused));
+    let kept = block_on(backend.read(&messages("s"), From::Position(0), 99)).unwrap();
+    assert!(kept.lines.is_empty(), "{kept:?}");
 }
 
 #[test]

@@ -343,8 +343,9 @@ impl Keeper {
             let kind = match (was.map(|was| was.state), state) {
                 (Some(was), now) if was == now => None,
                 (_, AttentionState::Pending) => Some(("attention.requested", json!(attention))),
-                (None, _) => None,
+                // Also if it was not seen before its keeper died: somebody may want to ask again.
                 (_, AttentionState::Lost) => Some(("attention.lost", json!(attention))),
+                (None, _) => None,
                 (_, AttentionState::Withdrawn) => Some(("attention.withdrawn", json!(attention.outcome()))),
                 _ => Some(("attention.decided", json!(attention.outcome()))),
             };
