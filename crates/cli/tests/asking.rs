@@ -13,6 +13,8 @@ use rethread_keeper::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::kit::until;
+
 const ID: &str = "0198f2aa-1111-4111-8111-111111111111";
 const NOBODY: &str = "0198f2aa-2222-4222-8222-222222222222";
 
@@ -142,18 +144,6 @@ impl Desk {
 }
 
 #[track_caller]
-fn until<T>(what: &str, mut is: impl FnMut() -> Option<T>) -> T {
-    // Long, for machines that have a lot to do: only a test that fails waits to its end.
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(180) {
-        if let Some(found) = is() {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("it never came to be: {what}")
-}
-
 #[test]
 fn a_request_that_was_lost_with_its_keeper_is_shown_until_it_is_asked_again() {
     let mut desk = Desk::with(AGENT);

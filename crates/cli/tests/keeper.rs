@@ -11,6 +11,8 @@ use rethread_keeper::{Attention, AttentionState, Client};
 use rethread_testkit::{Home, Prompt, Reply, cannot};
 use serde_json::{Value, json};
 
+use crate::kit::until;
+
 /// A home with the real CLI, and a keeper of its own process.
 struct Desk {
     home: Home,
@@ -180,18 +182,6 @@ fn bare(home: &Path, rethread: &Path, words: &[&str]) -> Command {
 }
 
 #[track_caller]
-fn until<T>(what: &str, mut is: impl FnMut() -> Option<T>) -> T {
-    // Long, for machines that have a lot to do: only a test that fails waits to its end.
-    let begun = std::time::Instant::now();
-    while begun.elapsed() < Duration::from_secs(180) {
-        if let Some(found) = is() {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("it never came to be: {what}")
-}
-
 #[test]
 fn a_pending_approval_is_lost_with_its_keeper_and_asked_again_by_name() {
     let Some(mut desk) = Desk::new() else { return };

@@ -20,20 +20,9 @@ use serde_json::{Value, json};
 
 use self::machine::{Machine, Place, agent};
 use self::watcher::{Ears, Watcher, listed, requests};
+use crate::kit::until;
 
 #[track_caller]
-fn until<T>(what: &str, mut is: impl FnMut() -> Option<T>) -> T {
-    // Long, for machines that have a lot to do: only a test that fails waits to its end.
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(180) {
-        if let Some(found) = is() {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("it never came to be: {what}")
-}
-
 fn refusal<T: std::fmt::Debug>(answer: rethread_keeper::Result<T>) -> String {
     match answer {
         Err(Error::Refused(problem)) => problem.code.to_string(),

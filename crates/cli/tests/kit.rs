@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use rethread_testkit::{Postgres, S3};
 use tempfile::TempDir;
@@ -288,4 +289,18 @@ pub(crate) fn uuid_in(line: &str) -> Option<&str> {
 pub(crate) fn cannot(what: &str) {
     assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{what}");
     eprintln!("skipped: {what}");
+}
+
+/// Waits for something.
+#[track_caller]
+pub(crate) fn until<T>(what: &str, mut is: impl FnMut() -> Option<T>) -> T {
+    // Long, for machines that have a lot to do: only a test that fails waits to its end.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(180) {
+        if let Some(found) = is() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("it never came to be: {what}")
 }

@@ -206,8 +206,8 @@ pub(crate) struct Token {
 /// Print a unit that keeps the keeper running
 #[derive(Debug, Arguments)]
 pub(crate) struct Service {
-    /// For which service manager
-    #[arg(value_enum)]
+    /// For which service manager; this system's own unless said
+    #[arg(value_enum, default_value_t = Manager::HERE)]
     pub(crate) manager: Manager,
 }
 
@@ -218,4 +218,8 @@ pub(crate) enum Manager {
     Systemd,
     /// macOS
     Launchd,
+}
+
+impl Manager {
+    const HERE: Self = if cfg!(target_os = "macos") { Self::Launchd } else { Self::Systemd };
 }
