@@ -160,8 +160,7 @@ impl Eq for Line {}
 impl Line {
     /// Stamps an entry.
     pub fn new(entry: &Entry, stamp: Stamp) -> Self {
-        // The stamp may call it something else.
-        Self { short_hash: None, ..Prepared::of(entry).stamp(stamp) }
+        Prepared::of(entry).stamp(stamp)
     }
 
     /// Makes a record of a body that was taken out of one before, as it was. For backends that wrap others.
@@ -172,10 +171,7 @@ impl Line {
 
     /// Makes it what is appended.
     fn stamped(body: &Bytes, stamp: &Stamp) -> Self {
-        let checksum = crc32c::crc32c(&body[..body.len().saturating_sub(1)]);
-        let short_hash = stamp.id.short_hash();
-        let empty = is_empty_object(body);
-        let prepared = Prepared { body: body.clone(), empty, checksum, timestamp: None, short_hash };
+        let prepared = Prepared { body: body.clone(), timestamp: None, sums: None };
         Self { timestamp: None, ..prepared.stamp(stamp.clone()) }
     }
 
@@ -320,25 +316,37 @@ impl Line {
     }
 }
 
-/// An entry that lacks nothing but its stamp: all that its bytes must be looked at for is done on its caller's thread.
-/// For the writer's they lie in another core's cache, or in none any more.
+/// An entry that lacks nothing but its stamp.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     body: Bytes,
-    /// It has no member, so that no comma goes before the stamp.
-    empty: bool,
-    checksum: u32,
     timestamp: Option<Timestamp>,
+    /// What all its bytes, and those of its id, must be looked at for, if that was done already.
+    sums: Option<Sums>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sums {
+    checksum: u32,
     short_hash: [u8; 8],
+}
+
+impl Sums {
+    fn of(body: &[u8], id: &EntryId) -> Self {
+        Self { checksum: crc32c::crc32c(&body[..body.len().saturating_sub(1)]), short_hash: id.short_hash() }
+    }
 }
 
 impl Prepared {
     /// Prepares an entry.
     pub(crate) fn of(entry: &Entry) -> Self {
-        let body = entry.bytes().clone();
-        let checksum = crc32c::crc32c(&body[..body.len() - 1]);
-        let (timestamp, short_hash) = (entry.timestamp(), entry.id().short_hash());
-        Self { empty: is_empty_object(&body), body, checksum, timestamp, short_hash }
+        Self { body: entry.bytes().clone(), timestamp: entry.timestamp(), sums: None }
+    }
+
+    /// Looks at its bytes now, on its caller's thread: for the writer's they lie in another core's cache, or in none any
+    /// more. Where the writer waits for its callers anyway it does that meanwhile.
+    pub(crate) fn sum_up(&mut self, id: &EntryId) {
+        self.sums = Some(Sums::of(&self.body, id));
     }
 
     /// Returns how many bytes the caller gave.
@@ -349,8 +357,10 @@ impl Prepared {
     /// Stamps it.
     pub(crate) fn stamp(&self, stamp: Stamp) -> Line {
         let Stamp { position, parent, depth, kind, id, left, unsettled } = &stamp;
+        let Sums { checksum, short_hash } = self.sums.unwrap_or_else(|| Sums::of(&self.body, id));
         let mut end = Ending::default();
-        if !self.empty {
+        // A comma goes before the stamp, unless it is the only member.
+        if !is_empty_object(&self.body) {
             end.push(b",");
         }
         end.push(OPENING);
@@ -367,11 +377,11 @@ impl Prepared {
         end.push(b" ");
         end.push_number(*left);
         end.push_number(*unsettled);
-        let checksum = crc32c::crc32c_append(self.checksum, end.as_bytes());
+        let checksum = crc32c::crc32c_append(checksum, end.as_bytes());
         end.push(&[28, 24, 20, 16, 12, 8, 4, 0].map(|shift| HEX[(checksum >> shift & 15) as usize]));
         end.push(b"\"}\n");
         let form = Form::Stamped(self.body.clone(), end.as_bytes().into());
-        let (timestamp, short_hash) = (Some(self.timestamp), Some(self.short_hash));
+        let (timestamp, short_hash) = (Some(self.timestamp), Some(short_hash));
         Line { timestamp, short_hash, ..Line::of(form, stamp, self.body.len() - 1) }
     }
 }

@@ -4,6 +4,7 @@
 //! owner per log, and writes everything that waits for it as one batch with one sync: the busier a log, the larger
 //! its batches. A log that cannot be written is parked with its records and tried again; no other log waits for it.
 
+mod coming;
 mod compose;
 mod head;
 mod operation;
@@ -81,7 +82,7 @@ impl Writer {
 
     /// Queues an operation, waiting for room if there is none.
     pub(crate) async fn submit(&self, log: &LogKey, request: Request) -> Result<Ticket> {
-        let (operation, ticket) = request.into_operation(log, &self.shared.unheard);
+        let (operation, ticket) = request.into_operation(log, &self.shared);
         match self.accept(log, Box::new(operation), Hands::Pool) {
             Ok(_) => Ok(ticket),
             Err(refused) => self.submit_again(log, refused).await.map(|()| ticket),
@@ -108,7 +109,7 @@ impl Writer {
     /// Queues an operation and waits for it. Where nobody writes the log just now, this thread does: being woken up
     /// twice takes about half as long as a sync.
     pub(crate) fn submit_and_wait(&self, log: &LogKey, request: Request) -> Result<Ack> {
-        let (operation, ticket) = request.into_operation(log, &self.shared.unheard);
+        let (operation, ticket) = request.into_operation(log, &self.shared);
         match self.accept(log, Box::new(operation), Hands::Own) {
             Ok(None) => {}
             Ok(Some(job)) => {
@@ -133,7 +134,7 @@ impl Writer {
 
     /// Queues an operation, or says that there is no room.
     pub(crate) fn try_submit(&self, log: &LogKey, request: Request) -> Result<Ticket> {
-        let (operation, ticket) = request.into_operation(log, &self.shared.unheard);
+        let (operation, ticket) = request.into_operation(log, &self.shared);
         self.accept(log, Box::new(operation), Hands::Pool).map(|_| ticket).map_err(|(_, error)| error)
     }
 
@@ -258,7 +259,7 @@ impl Writer {
     }
 
     fn barrier(&self, log: &LogKey) -> Result<Ticket> {
-        let (operation, ticket) = Request::default().into_operation(log, &self.shared.unheard);
+        let (operation, ticket) = Request::default().into_operation(log, &self.shared);
         let mut state = self.shared.state();
         let queue = state.queues.entry(log.clone()).or_default();
         if let Some(failing) = queue.trouble() {
@@ -380,9 +381,13 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    fn into_operation(self, log: &LogKey, unheard: &Arc<Unheard>) -> (Operation, Ticket) {
-        let (reply, ticket) = Ticket::new(log, unheard);
-        let Request { drafts, lane, nonce, patience } = self;
+    fn into_operation(self, log: &LogKey, shared: &Shared) -> (Operation, Ticket) {
+        let (reply, ticket) = Ticket::new(log, &shared.unheard);
+        let Request { mut drafts, lane, nonce, patience } = self;
+        // Who writes without a sync is what others wait for; who syncs has time.
+        if shared.durability != Durability::Synced {
+            drafts.iter_mut().for_each(Draft::sum_up);
+        }
         let size = Operation::size_of(&drafts);
         (Operation { drafts, size, lane, nonce, patience, reply: Some(reply) }, ticket)
     }

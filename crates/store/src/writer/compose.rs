@@ -60,11 +60,21 @@ impl Composed {
 /// Gives every record of a batch its place after `head`, which moves on.
 pub(crate) fn compose(log: &LogKey, head: &mut Head, operations: &mut [Operation]) -> Composed {
     let mut composed = Composed { at: head.next, ..Composed::default() };
+    compose_more(log, head, operations, &mut composed);
+    composed
+}
+
+/// The same for what comes while the batch is made.
+pub(crate) fn compose_more(
+    log: &LogKey,
+    head: &mut Head,
+    operations: &mut [Operation],
+    composed: &mut Composed,
+) {
     for operation in operations {
-        let outcome = admit(log, head, operation).and_then(|()| place(head, operation, &mut composed));
+        let outcome = admit(log, head, operation).and_then(|()| place(head, operation, composed));
         composed.outcomes.push(outcome);
     }
-    composed
 }
 
 /// Checks that this may be appended at all, as things stand.

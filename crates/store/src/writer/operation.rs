@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::head::Lane;
+use super::head::{Head, Lane};
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::fold::Leaf;
@@ -48,6 +48,13 @@ impl Draft {
     /// Drafts a copy of an inherited entry.
     pub(crate) fn copy(entry: &Entry) -> Self {
         Draft::Copy(entry.id().clone(), Prepared::of(entry))
+    }
+
+    /// Does what the writer need not do.
+    pub(crate) fn sum_up(&mut self) {
+        if let Draft::Entry(id, prepared) | Draft::NewEntry(id, prepared) | Draft::Copy(id, prepared) = self {
+            prepared.sum_up(id);
+        }
     }
 
     fn size(&self) -> usize {
@@ -108,6 +115,12 @@ impl Operation {
     pub(crate) fn needs_fold(&self) -> bool {
         let needs = |draft: &Draft| matches!(draft, Draft::Change(_) | Draft::CopiesEnd);
         self.nonce.is_some() || self.drafts.iter().any(needs)
+    }
+
+    /// Returns whether nothing of the log must be read for it that is not known of it already.
+    pub(crate) fn is_easy_for(&self, head: &Head) -> bool {
+        let must_read = self.needs_fold() && head.fold.is_none() || self.needs_seen() && head.seen.is_none();
+        !self.has_note() && !must_read
     }
 
     pub(crate) fn needs_seen(&self) -> bool {

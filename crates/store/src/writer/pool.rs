@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use event_listener::Event as Signal;
 
 use super::Limits;
+use super::coming::Coming;
 use super::operation::Operation;
 use super::queue::Job;
 use super::state::State;
@@ -43,6 +44,11 @@ struct Answers {
 }
 
 impl Shared {
+    /// Returns how many operations were ever accepted.
+    pub(super) fn accepted(&self) -> usize {
+        self.accepted.load(Ordering::Acquire)
+    }
+
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -51,12 +57,14 @@ impl Shared {
         let (mut back, mut is_awake) = (None, false);
         loop {
             let mut state = self.state();
+            let mut coming = None;
             let (log, job) = loop {
-                if let Some(awaited) = back.take()
+                if let Some((log, awaited)) = back.take()
                     && (std::mem::take(&mut is_awake) || !std::mem::replace(&mut state.awake, true))
                 {
                     // Whoever just got an answer may be back before a sleeper could be woken.
-                    state = self.stay_awake(state, awaited);
+                    state = self.stay_awake(state);
+                    coming = Some((log, awaited));
                 }
                 if let Some(job) = state.next_job() {
                     break job;
@@ -72,18 +80,23 @@ impl Shared {
                 let waited = self.work.wait_timeout(state, pause);
                 state = waited.map(|(state, _)| state).unwrap_or_else(|poisoned| poisoned.into_inner().0);
                 state.idle_threads -= 1;
+                // Whoever comes now is not back at once.
+                coming = None;
             };
             // This thread may be gone for long: others must look after what is ready, and after what a clock matters to.
             let others = !state.ready.is_empty() || state.watched.iter().any(|watched| *watched != log);
             if others && state.idle_threads > 0 {
                 self.work.notify_one();
             }
+            // Nobody else is kept waiting for those who come back.
+            let awaited = coming.filter(|(of, _)| *of == log && state.ready.is_empty());
+            let awaited = awaited.map_or(0, |(_, awaited)| awaited);
             drop(state);
-            if let Some(answers) = self.work_safely(&log, job) {
+            if let Some(answers) = self.work_safely(&log, job, awaited) {
                 // One sync for all who come back costs as much as one for the first of them.
                 let together = self.durability == Durability::Synced;
-                let others = if together { answers.answers.len() } else { 1 };
-                back = Some(self.accepted.load(Ordering::Acquire) + others);
+                let awaited = if together { self.accepted() + answers.answers.len() } else { 0 };
+                back = Some((answers.log.clone(), awaited));
                 // Before they are told: the first of them would wake another thread, which would write it alone.
                 is_awake = together && !std::mem::replace(&mut self.state().awake, true);
                 self.answer(answers);
@@ -92,8 +105,8 @@ impl Shared {
     }
 
     /// A backend that panics takes its batch with it, whose tickets say so; the log must not stay owned.
-    fn work_safely(&self, log: &LogKey, job: Job) -> Option<Answers> {
-        let work = std::panic::AssertUnwindSafe(|| self.work_on(log, job));
+    fn work_safely(&self, log: &LogKey, job: Job, awaited: usize) -> Option<Answers> {
+        let work = std::panic::AssertUnwindSafe(|| self.work_on(log, job, awaited));
         let done = std::panic::catch_unwind(work).ok();
         if done.is_none() {
             self.released(log);
@@ -104,7 +117,7 @@ impl Shared {
     /// The same on a thread that does nothing else. Returns whether a clock matters to the log that did not before.
     pub(super) fn work_on_watched(&self, log: &LogKey, job: Job) -> bool {
         let before = self.state().watched.contains(log);
-        if let Some(answers) = self.work_safely(log, job) {
+        if let Some(answers) = self.work_safely(log, job, 0) {
             self.answer(answers);
         }
         !before && self.state().watched.contains(log)
@@ -127,11 +140,12 @@ impl Shared {
 
     pub(super) fn run_once(&self) {
         while let Some((log, job)) = { self.state().next_job() } {
-            self.answer(self.work_on(&log, job));
+            self.answer(self.work_on(&log, job, 0));
         }
     }
 
-    fn work_on(&self, log: &LogKey, job: Job) -> Answers {
+    /// Does a job. A batch takes in those who come until so many operations were accepted.
+    fn work_on(&self, log: &LogKey, job: Job, awaited: usize) -> Answers {
         match job {
             Job::Sync => {
                 let done = pollster::block_on(self.backend.settle(log));
@@ -139,31 +153,40 @@ impl Shared {
                 Answers { log: log.clone(), answers: Vec::new() }
             }
             Job::Write { head, batch, unsynced } => {
-                let work = worker::write(&*self.backend, log, head, batch, self.durability, unsynced);
+                let mut coming = Coming::new(self, log, awaited);
+                let mut latecomers = || coming.next();
+                let (backend, durability) = (&*self.backend, self.durability);
+                let work = worker::write(backend, log, head, batch, durability, unsynced, &mut latecomers);
                 self.written(log, pollster::block_on(work))
             }
         }
     }
 
-    /// Waits a moment without sleeping until so many operations were accepted. Nobody else does at the time.
-    fn stay_awake<'a>(&'a self, mut state: MutexGuard<'a, State>, awaited: usize) -> MutexGuard<'a, State> {
-        if state.ready.len() > 1 || (self.durability != Durability::Synced && !state.ready.is_empty()) {
-            state.awake = false;
-            return state;
+    /// Waits a moment without sleeping until there is something to do. Nobody else does at the time.
+    fn stay_awake<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        if state.ready.is_empty() {
+            // Asked before the lock is given back: who comes from then on is counted afterwards.
+            let accepted = self.accepted();
+            drop(state);
+            self.wait_for(accepted + 1);
+            state = self.state();
         }
-        drop(state);
-        let (mut begun, mut seen) = (Instant::now(), self.accepted.load(Ordering::Acquire));
+        state.awake = false;
+        state
+    }
+
+    /// Waits without sleeping until so many operations were accepted, or none was for a moment. Returns how many were.
+    pub(super) fn wait_for(&self, awaited: usize) -> usize {
+        let (mut begun, mut seen) = (Instant::now(), self.accepted());
         while seen < awaited && begun.elapsed() < AWAKE {
             // Looking all the time would slow down those who count.
             (0..32).for_each(|_| std::hint::spin_loop());
-            let now = self.accepted.load(Ordering::Acquire);
+            let now = self.accepted();
             if now != seen {
                 (begun, seen) = (Instant::now(), now);
             }
         }
-        let mut state = self.state();
-        state.awake = false;
-        state
+        seen
     }
 
     fn synced(&self, log: &LogKey, done: Result<()>) {

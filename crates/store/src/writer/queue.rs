@@ -17,7 +17,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(3);
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// How much is written at once. More gains little, and whoever opens the log reads its last write back.
-const MAX_BATCH: usize = 1 << 20;
+pub(super) const MAX_BATCH: usize = 1 << 20;
 /// How long a log may be locked before that counts as trouble.
 const LOCK_GRACE: Duration = Duration::from_secs(2);
 
@@ -119,7 +119,8 @@ impl Queue {
     /// Takes the log, and what is to be done for it.
     pub(super) fn take_job(&mut self) -> Job {
         self.owned = true;
-        let batch = self.stuck.take().unwrap_or_else(|| self.take_batch());
+        let batch =
+            self.stuck.take().unwrap_or_else(|| Batch { operations: self.take_waiting(), composed: None });
         let unsynced = match self.unsynced {
             None => Unsynced::Nothing,
             Some(_) if self.is_overdue() => Unsynced::Overdue,
@@ -134,7 +135,7 @@ impl Queue {
     }
 
     /// Takes what waits, up to a size.
-    fn take_batch(&mut self) -> Batch {
+    pub(super) fn take_waiting(&mut self) -> Vec<Operation> {
         let (mut operations, mut size) = (Vec::with_capacity(self.waiting.len()), 0);
         while let Some(operation) = self.waiting.pop_front() {
             size += operation.size;
@@ -143,7 +144,7 @@ impl Queue {
                 break;
             }
         }
-        Batch { operations, composed: None }
+        operations
     }
 }
 

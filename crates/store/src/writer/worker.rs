@@ -5,7 +5,7 @@ use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::ticket::Ack;
 
-use super::compose::{Composed, compose};
+use super::compose::{Composed, compose, compose_more};
 use super::head::{Head, birth};
 use super::operation::Operation;
 use super::queue::Batch;
@@ -43,6 +43,9 @@ pub(crate) struct Outcome {
     pub(crate) answers: Vec<(Operation, Result<Ack>)>,
 }
 
+/// Waits a moment for those who come while a batch is made, and are to be in it; none if nobody else comes.
+pub(crate) type Latecomers<'a> = dyn FnMut() -> Vec<Operation> + 'a;
+
 /// Writes one batch.
 pub(crate) async fn write(
     backend: &dyn Backend,
@@ -51,6 +54,7 @@ pub(crate) async fn write(
     batch: Batch,
     durability: Durability,
     unsynced: Unsynced,
+    latecomers: &mut Latecomers<'_>,
 ) -> Outcome {
     let Batch { mut operations, mut composed } = batch;
     let mut outcome = Outcome {
@@ -92,7 +96,11 @@ pub(crate) async fn write(
                 composed.lines.iter().for_each(|line| head.apply(line));
                 composed
             }
-            None => compose(log, &mut head, &mut operations),
+            None => {
+                let mut lines = compose(log, &mut head, &mut operations);
+                outcome.take_in(log, &mut head, &mut operations, &mut lines, latecomers);
+                lines
+            }
         };
         if !fresh && !retried && lines.outcomes.iter().any(Result::is_err) {
             // Nobody is refused on hearsay: the session may have been restored, or purged and begun again.
@@ -176,6 +184,29 @@ pub(crate) async fn write(
 }
 
 impl Outcome {
+    /// Composes for latecomers as they come, so that it is done when the last of them is there.
+    fn take_in(
+        &mut self,
+        log: &LogKey,
+        head: &mut Head,
+        operations: &mut Vec<Operation>,
+        lines: &mut Composed,
+        latecomers: &mut Latecomers<'_>,
+    ) {
+        // Nobody overtakes those who were put back.
+        while self.postponed.is_empty() {
+            let mut late = latecomers();
+            if late.is_empty() {
+                return;
+            }
+            let easy = late.iter().take_while(|operation| operation.is_easy_for(head)).count();
+            let rest = late.split_off(easy);
+            compose_more(log, head, &mut late, lines);
+            operations.append(&mut late);
+            self.postponed.extend(rest);
+        }
+    }
+
     /// Notes how it went for everybody. Who asked for a barrier waits for the sync as well.
     async fn finish(
         &mut self,
@@ -298,4 +329,46 @@ async fn is_there(backend: &dyn Backend, log: &LogKey, composed: &Composed) -> R
         rest = &rest[count..];
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::Map;
+
+    use super::*;
+    use crate::entry::Entry;
+    use crate::memory::MemoryBackend;
+    use crate::note::Note;
+    use crate::writer::operation::{Draft, Patience};
+
+    fn operation(drafts: Vec<Draft>) -> Operation {
+        Operation { size: 0, drafts, lane: None, nonce: None, patience: Patience::Endless, reply: None }
+    }
+
+    fn entry(id: &str) -> Operation {
+        operation(vec![Draft::entry(&Entry::parse(format!(r#"{{"uuid":"{id}"}}"#)).unwrap())])
+    }
+
+    #[test]
+    fn latecomers_are_in_the_batch_in_their_order_up_to_one_for_whom_the_log_must_be_read() {
+        let (backend, log) = (MemoryBackend::default(), LogKey::new("s".parse().unwrap(), LogName::Messages));
+        let created = Note::Created { at: Timestamp::now(), set: Map::new(), origin: None, arrival: None };
+        let begin = operation(vec![Draft::Note(created)]);
+        let change = operation(vec![Draft::Change(Box::new(|metadata| metadata.name = Some("x".into())))]);
+        let mut late = vec![vec![entry("b")], vec![entry("c"), change, entry("d")], vec![entry("never")]];
+        late.reverse();
+        let batch = Batch { operations: vec![begin, entry("a")], composed: None };
+        let mut latecomers = || late.pop().unwrap_or_default();
+        let work = write(&backend, &log, None, batch, Durability::Synced, Unsynced::Nothing, &mut latecomers);
+        let outcome = pollster::block_on(work);
+        assert_eq!(outcome.answers.len(), 4);
+        assert!(outcome.answers.iter().all(|(_, answer)| answer.is_ok()));
+        assert_eq!(outcome.postponed.len(), 2);
+        assert!(outcome.postponed[0].has_note() && !outcome.postponed[1].has_note());
+        assert_eq!(late.len(), 1, "nobody overtakes");
+        let chunk = pollster::block_on(backend.read(&log, From::Position(1), 9999)).unwrap();
+        let ids: Vec<_> = chunk.lines.iter().map(|line| line.stamp().id.as_str().to_owned()).collect();
+        assert_eq!(ids, ["a", "b", "c"]);
+    }
 }
