@@ -18,8 +18,9 @@ const PATIENCE: Duration = Duration::from_micros(60);
 /// A record on its way: which one, and whom to wake.
 type Handed = (usize, oneshot::Sender<()>);
 
-/// Has as many tasks as given append their share of the lines, each once the one before it is durable.
-pub(crate) fn append_at_once(path: &Path, lines: &[Vec<u8>], tasks: usize) -> Outcome<()> {
+/// Has as many tasks as given append their share of the lines, each once the one before it is durable. Returns how many
+/// batches that were.
+pub(crate) fn append_at_once(path: &Path, lines: &[Vec<u8>], tasks: usize) -> Outcome<usize> {
     let file = OpenOptions::new().create_new(true).append(true).open(path)?;
     let (send, receive) = channel();
     thread::scope(|scope| {
@@ -53,7 +54,8 @@ fn hand_over(send: Sender<Handed>, count: usize, tasks: usize) -> Outcome<()> {
     }))
 }
 
-fn write(mut file: File, lines: &[Vec<u8>], tasks: usize, receive: &Receiver<Handed>) -> Outcome<()> {
+fn write(mut file: File, lines: &[Vec<u8>], tasks: usize, receive: &Receiver<Handed>) -> Outcome<usize> {
+    let mut batches = 0;
     while let Ok(first) = receive.recv() {
         let group = gather(first, tasks, receive);
         let pieces: Vec<IoSlice<'_>> = group.iter().map(|(line, _)| IoSlice::new(&lines[*line])).collect();
@@ -64,8 +66,9 @@ fn write(mut file: File, lines: &[Vec<u8>], tasks: usize, receive: &Receiver<Han
         file.sync_data()?;
         // Whoever does not wait any more has failed already.
         group.into_iter().for_each(|(_, done)| drop(done.send(())));
+        batches += 1;
     }
-    Ok(())
+    Ok(batches)
 }
 
 /// Takes what comes while somebody comes.
