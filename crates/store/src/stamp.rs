@@ -327,13 +327,16 @@ pub(crate) struct Prepared {
 
 #[derive(Clone, Copy, Debug)]
 struct Sums {
+    /// It has no member, so that no comma goes before the stamp.
+    empty: bool,
     checksum: u32,
     short_hash: [u8; 8],
 }
 
 impl Sums {
     fn of(body: &[u8], id: &EntryId) -> Self {
-        Self { checksum: crc32c::crc32c(&body[..body.len().saturating_sub(1)]), short_hash: id.short_hash() }
+        let checksum = crc32c::crc32c(&body[..body.len().saturating_sub(1)]);
+        Self { empty: is_empty_object(body), checksum, short_hash: id.short_hash() }
     }
 }
 
@@ -357,10 +360,9 @@ impl Prepared {
     /// Stamps it.
     pub(crate) fn stamp(&self, stamp: Stamp) -> Line {
         let Stamp { position, parent, depth, kind, id, left, unsettled } = &stamp;
-        let Sums { checksum, short_hash } = self.sums.unwrap_or_else(|| Sums::of(&self.body, id));
+        let Sums { empty, checksum, short_hash } = self.sums.unwrap_or_else(|| Sums::of(&self.body, id));
         let mut end = Ending::default();
-        // A comma goes before the stamp, unless it is the only member.
-        if !is_empty_object(&self.body) {
+        if !empty {
             end.push(b",");
         }
         end.push(OPENING);

@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::stamp::Line;
 
 /// Batches so large that this many fill it are not worth writing twice: their own bytes are what takes long.
-const FEW: u64 = 8;
+const FEW: u64 = 4;
 /// How long the first line is at most.
 const LONGEST_HEADER: u64 = 1024;
 /// How many bytes of the log before its first line must be the same. A line ends with its checksum; more of them would
@@ -45,7 +45,7 @@ pub(crate) struct Journaling {
 
 impl Default for Journaling {
     fn default() -> Self {
-        Self { after: Some(8), space: 256 << 10 }
+        Self { after: Some(8), space: 32 << 10 }
     }
 }
 
