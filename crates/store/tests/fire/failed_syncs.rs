@@ -55,7 +55,7 @@ fn whoever_comes_after_a_failed_sync_does_not_trust_the_file_though_its_writer_i
         disk.set(Fault { failure: Failure::FailedSync, at: 0, span: Span::Once });
         disk.set(Fault { failure: Failure::NoMoreFiles, at: 0, span: Span::Lasting });
         // Too large for a journal, so the log itself is synced.
-        run.append_in_vain("a", 4_000);
+        run.append_in_vain("a", 8_000);
         let (ledger, moment) = (run.ledger().clone(), disk.moment("its writer ended"));
         check_and_go_on(&moment.after_death(), &ledger, &mut rng, &disk.struck());
     }
