@@ -425,8 +425,8 @@ fn die_at_any_moment<const N: usize>(names: [&str; N], sessions: usize, time: Du
     let mut kills: Vec<Duration> = (0..6).map(|_| Duration::from_millis(random.u64(2000..last))).collect();
     kills.sort();
     kills.reverse();
-    let mut taken = [const { Vec::new() }; N];
-    let mut kept = Vec::new();
+    let mut taken: [Vec<(String, String)>; N] = [const { Vec::new() }; N];
+    let (mut kept, mut written) = (Vec::new(), Vec::new());
     let begun = Instant::now();
     // On a machine that has a lot to do it may take longer until something could be sent at all.
     let is_enough = |kept: usize| begun.elapsed() > time && (kept > 0 || begun.elapsed() > 6 * time);
@@ -434,9 +434,17 @@ fn die_at_any_moment<const N: usize>(names: [&str; N], sessions: usize, time: Du
         let number = random.usize(..N);
         let machine = &machines[number];
         if kills.pop_if(|moment| begun.elapsed() > *moment).is_some() {
-            // What it took and shows has to be there for ever; what it did not show yet may die with it.
-            let is_shown = |(session, id): &(String, String)| machine.said(session).contains(id);
-            kept.extend(taken[number].drain(..).filter(is_shown));
+            // What others show has to be there for ever. What it has written and not told yet is told when it is back,
+            // or stays in its transcript if somebody went on meanwhile; the rest may die with it.
+            for (session, id) in taken[number].drain(..) {
+                let is_elsewhere =
+                    |other: &Machine| other.home != machine.home && other.said(&session).contains(&id);
+                if machines.iter().any(|other| is_elsewhere(other)) {
+                    kept.push((session, id));
+                } else if machine.has_written(&session, &id) {
+                    written.push((number, session, id));
+                }
+            }
             machine.kill();
             std::thread::sleep(Duration::from_millis(random.u64(..1500)));
             machine.start();
@@ -485,8 +493,12 @@ fn die_at_any_moment<const N: usize>(names: [&str; N], sessions: usize, time: Du
         for (_, id) in kept.iter().filter(|(of, _)| of == session) {
             assert!(said.contains(id), "{session} lost what was taken for it, {id}: {said:?}");
         }
+        for (number, _, id) in written.iter().filter(|(_, of, _)| of == session) {
+            let is_there = said.contains(id) || machines[*number].has_written(session, id);
+            assert!(is_there, "{session} lost what was written for it, {id}: {said:?}");
+        }
     }
-    assert!(!kept.is_empty(), "nothing was sent");
+    assert!(!kept.is_empty() || !written.is_empty(), "nothing was sent");
     assert!(answered > sessions.len() / 2, "only {answered} of {} were answered", sessions.len());
     std::thread::sleep(Duration::from_secs(4));
     is_over.store(true, Ordering::Release);

@@ -163,6 +163,13 @@ impl Machine {
         let items = page["items"].as_array().unwrap().iter();
         items.map(|item| item["uuid"].as_str().unwrap_or_default().to_owned()).collect()
     }
+
+    /// Whether a message is on a line of a transcript here, whatever became of the session elsewhere.
+    pub(super) fn has_written(&self, session: &str, message: &str) -> bool {
+        let projects = fs::read_dir(self.claude.join("projects")).unwrap();
+        let transcripts = projects.map(|project| project.unwrap().path().join(format!("{session}.jsonl")));
+        transcripts.filter_map(|path| fs::read_to_string(path).ok()).any(|text| text.contains(message))
+    }
 }
 
 impl Drop for Machine {
