@@ -143,7 +143,6 @@ impl Desk {
     }
 }
 
-#[track_caller]
 #[test]
 fn a_request_that_was_lost_with_its_keeper_is_shown_until_it_is_asked_again() {
     let mut desk = Desk::with(AGENT);

@@ -181,7 +181,6 @@ fn bare(home: &Path, rethread: &Path, words: &[&str]) -> Command {
     command
 }
 
-#[track_caller]
 #[test]
 fn a_pending_approval_is_lost_with_its_keeper_and_asked_again_by_name() {
     let Some(mut desk) = Desk::new() else { return };

@@ -22,7 +22,6 @@ use self::machine::{Machine, Place, agent};
 use self::watcher::{Ears, Watcher, listed, requests};
 use crate::kit::until;
 
-#[track_caller]
 fn refusal<T: std::fmt::Debug>(answer: rethread_keeper::Result<T>) -> String {
     match answer {
         Err(Error::Refused(problem)) => problem.code.to_string(),
