@@ -18,7 +18,7 @@ use rethread_testkit::{Home as RealHome, PROBE, Postgres, Prompt, S3, cannot};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use self::machine::{Machine, Place, agent};
+use self::machine::{LogIfFailed, Machine, Place, agent};
 use self::watcher::{Ears, Watcher, listed, requests};
 use crate::kit::until;
 
@@ -189,6 +189,60 @@ fn that_a_request_was_lost_is_told_once_although_whoever_tells_it_takes_the_sess
     let told = told["items"].as_array().unwrap().iter().map(|it| it["type"].as_str().unwrap());
     let kinds: Vec<&str> = told.collect();
     assert_eq!(kinds.iter().filter(|kind| **kind == "attention.lost").count(), 1, "{kinds:?}");
+}
+
+#[test]
+fn what_only_a_transcript_here_has_is_taken_back_from_clients_once_somebody_goes_on_elsewhere() {
+    let Some(postgres) = Postgres::shared() else { return cannot("PostgreSQL is not installed") };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let [one, other] = two_machines(&folder, &Place::postgres(postgres));
+    let mut watchers = [Ears::LongPoll, Ears::WebSocket].map(Watcher::new);
+    let id = one.begin(&project(&folder, 0), "Begin.");
+    let deny_all = |machine: &Machine| {
+        for attention in machine.requests().iter().filter(|it| it.state == AttentionState::Pending) {
+            drop(machine.decide(attention, "deny"));
+        }
+    };
+    until("the turn ends", || {
+        deny_all(&one);
+        (one.state(&id)? == "idle").then_some(())
+    });
+    let said = until("both show the same", || {
+        let said = one.said(&id);
+        (said.len() >= 2 && said == other.said(&id)).then_some(said)
+    });
+    one.post(&format!("/sessions/{id}/lease"), &json!({ "action": "release" })).unwrap();
+
+    // Somebody goes on in a terminal, which tells the store nothing.
+    let alone = "0198f2c4-0000-7000-8000-00000000a10e";
+    one.write(&id, alone, said.last().unwrap());
+    for watcher in &mut watchers {
+        until("it is told here", || {
+            watcher.look(&one);
+            watcher.said.get(&id)?.contains(&alone.to_owned()).then_some(())
+        });
+    }
+    until("and shown here", || (one.said(&id).last()? == alone).then_some(()));
+    until("somebody goes on there", || other.send(&id, "Go on.").ok());
+    until("the turn ends there", || {
+        deny_all(&other);
+        (other.state(&id)? == "idle").then_some(())
+    });
+    let said = until("both show what was said there", || {
+        let said = other.said(&id);
+        (said.len() > 2 && said == one.said(&id)).then_some(said)
+    });
+    assert!(!said.contains(&alone.to_owned()));
+    for watcher in &mut watchers {
+        until("whoever was here all the time knows the same", || {
+            watcher.look(&one);
+            let known: HashSet<_> = watcher.said.get(&id)?.iter().collect();
+            (known == said.iter().collect()).then_some(())
+        });
+        let doubled: Vec<_> = watcher.told.iter().filter(|(_, times)| **times > 1).collect();
+        assert!(doubled.is_empty(), "told twice: {doubled:?}");
+    }
 }
 
 #[test]
@@ -403,6 +457,8 @@ fn die_at_any_moment<const N: usize>(names: [&str; N], sessions: usize, time: Du
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().canonicalize().unwrap();
     let machines = machines(&folder, place, names).map(Arc::new);
+    // Whoever watches still holds a machine when this fails.
+    let _logs = names.map(|name| LogIfFailed(folder.join(name)));
     let is_over = Arc::new(AtomicBool::new(false));
     let watch = |machine: &Arc<Machine>, ears: Ears| {
         let (is_over, machine) = (Arc::clone(&is_over), Arc::clone(machine));
@@ -425,23 +481,22 @@ fn die_at_any_moment<const N: usize>(names: [&str; N], sessions: usize, time: Du
     kills.sort();
     kills.reverse();
     let mut taken: [Vec<(String, String)>; N] = [const { Vec::new() }; N];
-    let (mut kept, mut written) = (Vec::new(), Vec::new());
+    let (mut kept, mut untold) = (Vec::new(), Vec::new());
     let begun = Instant::now();
     // On a machine that has a lot to do it may take longer until something could be sent at all.
     let is_enough = |kept: usize| begun.elapsed() > time && (kept > 0 || begun.elapsed() > 6 * time);
-    while !is_enough(kept.len() + taken.iter().map(Vec::len).sum::<usize>()) {
+    while !kills.is_empty() || !is_enough(kept.len() + taken.iter().map(Vec::len).sum::<usize>()) {
         let number = random.usize(..N);
         let machine = &machines[number];
         if kills.pop_if(|moment| begun.elapsed() > *moment).is_some() {
-            // What others show has to be there for ever. What it has written and not told yet is told when it is back,
-            // or stays in its transcript if somebody went on meanwhile; the rest may die with it.
+            // What others show has to be there for ever. The rest it has on disk, and tells when it is back, unless
+            // somebody went on meanwhile.
             for (session, id) in taken[number].drain(..) {
                 let is_elsewhere =
                     |other: &Machine| other.home != machine.home && other.said(&session).contains(&id);
-                if machines.iter().any(|other| is_elsewhere(other)) {
-                    kept.push((session, id));
-                } else if machine.has_written(&session, &id) {
-                    written.push((number, session, id));
+                match machines.iter().any(|other| is_elsewhere(other)) {
+                    true => kept.push((session, id)),
+                    false => untold.push((number, session, id)),
                 }
             }
             machine.kill();
@@ -461,7 +516,6 @@ fn die_at_any_moment<const N: usize>(names: [&str; N], sessions: usize, time: Du
             }
         }
     }
-    assert!(kills.is_empty(), "{} were left alive", kills.len());
     // Whatever still waits is answered, until nothing is going on any more.
     until("everything comes to an end", || {
         for machine in &machines {
@@ -492,12 +546,14 @@ fn die_at_any_moment<const N: usize>(names: [&str; N], sessions: usize, time: Du
         for (_, id) in kept.iter().filter(|(of, _)| of == session) {
             assert!(said.contains(id), "{session} lost what was taken for it, {id}: {said:?}");
         }
-        for (number, _, id) in written.iter().filter(|(_, of, _)| of == session) {
-            let is_there = said.contains(id) || machines[*number].has_written(session, id);
-            assert!(is_there, "{session} lost what was written for it, {id}: {said:?}");
+        for (number, _, id) in untold.iter().filter(|(_, of, _)| of == session) {
+            let machine = &machines[*number];
+            let is_there =
+                said.contains(id) || machine.has_written(session, id) || machine.has_waiting(session, id);
+            assert!(is_there, "{session} lost what was taken for it and not told, {id}: {said:?}");
         }
     }
-    assert!(!kept.is_empty() || !written.is_empty(), "nothing was sent");
+    assert!(!kept.is_empty() || !untold.is_empty(), "nothing was sent");
     assert!(answered > sessions.len() / 2, "only {answered} of {} were answered", sessions.len());
     std::thread::sleep(Duration::from_secs(4));
     is_over.store(true, Ordering::Release);

@@ -129,7 +129,6 @@ impl Tally {
             counted.damage.clone_from(&count.damage);
             news.extend(catalogue.put(Known::native(counted)));
         }
-        drop(catalogue);
         let is_told = |(number, news): &(usize, News)| *number < told || matches!(news, News::Changed(_));
         self.keeper.tell(news.into_iter().enumerate().filter(is_told).map(|(_, news)| news));
     }

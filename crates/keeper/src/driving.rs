@@ -191,13 +191,12 @@ impl Keeper {
             driver_pid: None,
             driver_host: None,
         };
-        let mut catalogue = self.catalogue_mut();
-        if let Some(mode) = &begin.permission_mode {
-            catalogue.note_mode(&begin.session, mode.clone());
-        }
-        let news = catalogue.put(Known::stored(card));
-        drop(catalogue);
-        self.tell(news);
+        self.change(|catalogue| {
+            if let Some(mode) = &begin.permission_mode {
+                catalogue.note_mode(&begin.session, mode.clone());
+            }
+            catalogue.put(Known::stored(card))
+        });
     }
 
     /// Lists the sessions that an earlier keeper was to begin, as far as nobody has begun them since.
@@ -223,22 +222,18 @@ impl Keeper {
         self.drivers.remove(session);
         self.pending.remove(session);
         let key = Key { home: Home::Native, id: session.to_owned() };
-        let news = self.catalogue_mut().remove(&key);
-        self.tell(news);
+        self.change(|catalogue| catalogue.remove(&key));
     }
 
     /// Tells a session that it was forked.
     pub(crate) fn note_fork(&self, session: &str, fork: &str) {
-        let known = self.catalogue().find(Some(Home::Native), session).cloned();
-        let Some((mut known, native)) = known.and_then(|known| Some((known.clone(), known.native?))) else {
-            return;
-        };
-        let mut session = (*native).clone();
-        session.forks.push(fork.to_owned());
-        Arc::make_mut(&mut known.card).forks.clone_from(&session.forks);
-        known.native = Some(Arc::new(session));
-        let news = self.catalogue_mut().put(known);
-        self.tell(news);
+        self.change(|catalogue| {
+            let mut known = catalogue.find(Some(Home::Native), session)?.clone();
+            let session = Arc::make_mut(known.native.as_mut()?);
+            session.forks.push(fork.to_owned());
+            Arc::make_mut(&mut known.card).forks.clone_from(&session.forks);
+            catalogue.put(known)
+        });
     }
 
     /// Ends agents that nobody has asked for anything for a while, until the keeper ends.
@@ -267,8 +262,7 @@ impl Keeper {
         if session.damage != damage {
             let mut session = session.clone();
             session.damage = damage;
-            let news = self.catalogue_mut().put(Known::native(session));
-            self.tell(news);
+            self.change(|catalogue| catalogue.put(Known::native(session)));
         }
     }
 }

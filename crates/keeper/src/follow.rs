@@ -136,8 +136,7 @@ impl Lines {
             return self.keeper.add_pending(&driver.begin());
         }
         let key = Key { home: Home::Native, id: session };
-        let news = self.keeper.catalogue_mut().remove(&key);
-        self.keeper.tell(news);
+        self.keeper.change(|catalogue| catalogue.remove(&key));
     }
 
     /// Returns whether a file is no link, and none leads to it.
@@ -155,17 +154,12 @@ impl Lines {
         if self.refused.get(transcript).is_some_and(|at| now.duration_since(*at) < REFUSED) {
             return false;
         }
-        match self.keeper.look_at(transcript) {
-            Some(news) => {
-                self.refused.remove(transcript);
-                self.keeper.tell(news);
-                true
-            }
-            None => {
-                self.refused.insert(transcript.to_owned(), now);
-                false
-            }
-        }
+        let is_shown = self.keeper.look_at(transcript);
+        match is_shown {
+            true => self.refused.remove(transcript),
+            false => self.refused.insert(transcript.to_owned(), now),
+        };
+        is_shown
     }
 
     fn soon(&self, path: PathBuf) {
@@ -183,7 +177,7 @@ async fn refresh(keeper: Arc<Keeper>, dirty: Arc<Dirty>) {
         let own = Arc::clone(&keeper);
         let looked = tokio::task::spawn_blocking(move || {
             for path in paths {
-                own.tell(own.look_at(&path).into_iter().flatten());
+                own.look_at(&path);
             }
         });
         if let Err(error) = looked.await {
@@ -216,7 +210,7 @@ async fn see_processes(keeper: Arc<Keeper>, mut processes: watch::Receiver<Vec<L
             changed.chain(gone).filter_map(find).map(|session| session.path.clone()).collect()
         };
         for path in paths {
-            keeper.tell(keeper.look_at(&path).into_iter().flatten());
+            keeper.look_at(&path);
         }
         before = now;
     }

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use rethread_store::{Filter, Metadata, SessionId, Show, Store};
@@ -27,7 +29,7 @@ use crate::pending::Pending;
 use crate::prompts::Prompts;
 use crate::roots::Roots;
 use crate::settings::Settings;
-use crate::shared::{Behind, Others, Place, Silence, Silences};
+use crate::shared::{Behind, Others, Place, Silences};
 use crate::sketch::Sketches;
 
 /// A mark on sessions of the store that only hold what the keeper adds to a native one.
@@ -48,8 +50,12 @@ pub(crate) struct Keeper {
     pub(crate) hub: Hub,
     pub(crate) native: Option<Native>,
     catalogue: RwLock<Catalogue>,
-    /// When the stored sessions were listed last.
-    stored_at: Mutex<Option<std::time::Instant>>,
+    /// Held while a native session is looked at.
+    looking: Mutex<()>,
+    /// When the stored sessions were listed last; held while they are.
+    stored_at: tokio::sync::Mutex<Option<Instant>>,
+    /// They are to be listed again, however short ago that was.
+    stored_is_old: AtomicBool,
     /// True once the keeper is to end.
     pub(crate) ending: watch::Sender<bool>,
     pub(crate) drivers: Drivers,
@@ -64,7 +70,7 @@ pub(crate) struct Keeper {
     pub(crate) others: Others,
     /// What others do not know yet.
     pub(crate) behind: Behind,
-    silences: Silences,
+    pub(crate) silences: Silences,
     /// Sessions that somebody decided to drive, and the processes of other programs that did so then.
     taken_over: Mutex<HashSet<(String, u32)>>,
     /// Sessions that were begun by this keeper: whoever asks for one of them twice gets the same.
@@ -80,10 +86,10 @@ pub(crate) struct Native {
 }
 
 /// How old a listing of the store may be that is shown.
-const STORED: std::time::Duration = std::time::Duration::from_secs(2);
+const STORED: Duration = Duration::from_secs(2);
 
 /// How long somebody waits for a listing of the store.
-const STORED_WITHIN: std::time::Duration = std::time::Duration::from_secs(5);
+const STORED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Nothing beneath Claude Code's folder is followed: what is read here is shown to others.
 fn links() -> Links {
@@ -114,7 +120,9 @@ impl Keeper {
             door: Arc::new(door),
             native,
             catalogue: RwLock::default(),
-            stored_at: Mutex::default(),
+            looking: Mutex::default(),
+            stored_at: tokio::sync::Mutex::default(),
+            stored_is_old: AtomicBool::default(),
             ending: watch::Sender::new(false),
             drivers: Drivers::default(),
             attention,
@@ -144,6 +152,14 @@ impl Keeper {
 
     pub(crate) fn catalogue(&self) -> RwLockReadGuard<'_, Catalogue> {
         self.catalogue.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the list, and tells everybody before anybody else changes it: whoever hears of changes in another order than
+    /// they were made in ends up with a list that never was.
+    pub(crate) fn change<N: IntoIterator<Item = News>>(&self, work: impl FnOnce(&mut Catalogue) -> N) {
+        let mut catalogue = self.catalogue_mut();
+        let news = work(&mut catalogue);
+        self.tell(news);
     }
 
     pub(crate) fn catalogue_mut(&self) -> RwLockWriteGuard<'_, Catalogue> {
@@ -191,8 +207,17 @@ impl Keeper {
         Ok(self.catalogue_mut().replace(Home::Native, admitted.map(Known::native).collect()))
     }
 
-    /// Looks at one session of Claude Code's again, which may be new.
-    pub(crate) fn look_at(&self, path: &Path) -> Option<Vec<News>> {
+    /// Looks at one session of Claude Code's again, which may be new, and tells what is. Returns whether it may be shown.
+    pub(crate) fn look_at(&self, path: &Path) -> bool {
+        // One after the other: of two looks at one file the one that saw less may be the last to say so.
+        let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = self.see(path);
+        let is_shown = session.is_some();
+        self.change(|catalogue| session.and_then(|session| catalogue.put(Known::native(session))));
+        is_shown
+    }
+
+    fn see(&self, path: &Path) -> Option<rethread_transcripts::Session> {
         let native = self.native.as_ref()?;
         let known = {
             let catalogue = self.catalogue();
@@ -208,34 +233,56 @@ impl Keeper {
         let session = looked.ok().filter(|session| self.admits(session.cwd.as_deref()))?;
         let session = self.without_us(session);
         self.pending.remove(&session.session_id);
-        Some(self.catalogue_mut().put(Known::native(session)).into_iter().collect())
+        Some(session)
     }
 
     /// Lists the stored sessions anew, unless that was done just now.
-    pub(crate) async fn list_stored(&self) -> Result<()> {
-        {
-            let mut at = self.stored_at.lock().unwrap_or_else(PoisonError::into_inner);
-            if at.is_some_and(|at| at.elapsed() < STORED) {
-                return Ok(());
-            }
-            *at = Some(std::time::Instant::now());
+    pub(crate) async fn list_stored(self: &Arc<Self>) -> Result<()> {
+        let parting = self.list_stored_but_for_parting().await?;
+        self.look_at_stored(parting).await
+    }
+
+    /// Does that, and returns the sessions whose copies here are to be shown no more: whoever was shown one has to hear of
+    /// it.
+    pub(crate) async fn list_stored_but_for_parting(&self) -> Result<Vec<SessionId>> {
+        // One after the other: of two at once the one that began first may be the last to end. Whoever does not insist is
+        // content with what was known before.
+        let mut at = match self.stored_at.try_lock() {
+            Ok(at) => at,
+            Err(_) if self.stored_is_old.load(Ordering::Acquire) => self.stored_at.lock().await,
+            Err(_) => return Ok(Vec::new()),
+        };
+        let is_old = self.stored_is_old.swap(false, Ordering::AcqRel);
+        if !is_old && at.is_some_and(|at| at.elapsed() < STORED) {
+            return Ok(Vec::new());
         }
+        let begun = Instant::now();
+        *at = Some(begun);
         let mut filter = Filter::default();
         (filter.archived, filter.children) = (Show::Also, Show::Hide);
         let listing = self.store().list(&filter).await?;
-        let cards = listing.sessions.iter().filter_map(|metadata| self.stored_card(metadata));
-        let lost = listing.unreadable.iter().filter_map(|(id, error)| self.unreadable_card(id, error));
-        let all = cards.chain(lost).map(Known::stored).collect();
-        for metadata in &listing.sessions {
-            self.note_twin(metadata);
-            if let Some(mode) = Begin::mode_of(metadata) {
-                let news = self.catalogue_mut().note_mode(metadata.session_id.as_str(), mode);
-                self.tell(news);
+        let mut parting = Vec::new();
+        self.change(|catalogue| {
+            let (mut news, looked) = (Vec::new(), self.others.looked_since(begun));
+            let is_fresh = |id: &SessionId| !looked.contains(id);
+            for metadata in listing.sessions.iter().filter(|metadata| is_fresh(&metadata.session_id)) {
+                let (id, twin) = (metadata.session_id.as_str(), self.twin_of(metadata));
+                match catalogue.parts(id, twin) {
+                    true => parting.push(metadata.session_id.clone()),
+                    false => news.extend(catalogue.set_twin(id, twin)),
+                }
+                news.extend(Begin::mode_of(metadata).and_then(|mode| catalogue.note_mode(id, mode)));
             }
-        }
-        let news = self.catalogue_mut().replace(Home::Stored, all);
-        self.tell(news);
-        Ok(())
+            let cards = listing.sessions.iter().filter(|metadata| is_fresh(&metadata.session_id));
+            let cards = cards.filter_map(|metadata| self.stored_card(metadata));
+            let lost = listing.unreadable.iter().filter(|(id, _)| is_fresh(id));
+            let lost = lost.filter_map(|(id, error)| self.unreadable_card(id, error));
+            let known = looked.iter().filter_map(|id| catalogue.find(Some(Home::Stored), id.as_str()));
+            let all = cards.chain(lost).map(Known::stored).chain(known.cloned()).collect();
+            news.extend(catalogue.replace(Home::Stored, all));
+            news
+        });
+        Ok(parting)
     }
 
     /// Returns what is known of a stored session that cannot be read. Of one that was erased there is nothing to know.
@@ -252,7 +299,7 @@ impl Keeper {
 
     /// Lists the stored sessions anew if that can be done now; what was known of them stays otherwise. A database that is
     /// away for a moment takes nothing from what is on this machine.
-    pub(crate) async fn refresh_stored(&self) {
+    pub(crate) async fn refresh_stored(self: &Arc<Self>) {
         match tokio::time::timeout(STORED_WITHIN, self.list_stored()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the store cannot be listed"),
@@ -266,16 +313,6 @@ impl Keeper {
         capabilities.across_hosts && capabilities.keeps
     }
 
-    /// Tells nothing of a session's transcript while it is written from the store.
-    pub(crate) fn silence(&self, session: &str) -> Silence {
-        self.silences.begin(session)
-    }
-
-    /// Returns from where on lines of a session's transcript are news.
-    pub(crate) fn news_from(&self, session: &str) -> u64 {
-        self.silences.of(session)
-    }
-
     /// Tells that somebody decided about a request.
     pub(crate) fn tell_decision(&self, attention: &Attention, by: &str) {
         let session = &attention.shown.session_id;
@@ -287,7 +324,7 @@ impl Keeper {
 
     /// Has the next list look at the store in any case.
     pub(crate) fn forget_stored(&self) {
-        *self.stored_at.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.stored_is_old.store(true, Ordering::Release);
     }
 
     /// Returns where to keep what was learnt.
@@ -338,7 +375,7 @@ impl Keeper {
             let mut command = tokio::process::Command::new(&agent.program);
             command.arg("--version").stdin(std::process::Stdio::null()).kill_on_drop(true);
             command.envs(agent.environment.iter().map(|(name, value)| (name, value)));
-            let output = tokio::time::timeout(std::time::Duration::from_secs(10), command.output())
+            let output = tokio::time::timeout(Duration::from_secs(10), command.output())
                 .await
                 .ok()?
                 .ok()?;

@@ -23,11 +23,14 @@ const KIND: &str = "message.upsert";
 /// Lines that come at once.
 #[derive(Debug)]
 pub(crate) struct Run {
+    session: String,
     transcript: PathBuf,
     agent: Option<String>,
     subject: Subject,
     /// Lines before this place have been told, when they were in the store.
     from: u64,
+    /// As of so many changes of silences: one may begin or end while lines come.
+    asked: u64,
     /// Who has to merge them with what the agent says.
     driver: Option<Arc<Driver>>,
     /// What is told next; none before there is anything, so that it gets the numbers it expects.
@@ -40,11 +43,23 @@ impl Run {
     pub(crate) fn new(keeper: &Keeper, session: String, agent: Option<String>, transcript: PathBuf) -> Self {
         let subject = Subject::new(&session, KIND);
         let driver = keeper.drivers.get(&session).filter(|_| agent.is_none());
-        let from = if agent.is_none() { keeper.news_from(&session) } else { 0 };
-        Self { transcript, agent, driver, drafts: None, room: 0, from, subject }
+        let (drafts, room, from, asked) = (None, 0, 0, 0);
+        let mut run = Self { session, transcript, agent, subject, from, asked, driver, drafts, room };
+        run.ask(keeper);
+        run
+    }
+
+    /// Asks from where on lines are news.
+    fn ask(&mut self, keeper: &Keeper) {
+        // Counted first: what changes meanwhile is asked again.
+        self.asked = keeper.silences.changes();
+        self.from = if self.agent.is_none() { keeper.silences.of(&self.session) } else { 0 };
     }
 
     pub(crate) fn add(&mut self, keeper: &Keeper, line: Line<'_>) {
+        if keeper.silences.changes() != self.asked {
+            self.ask(keeper);
+        }
         let Some(mut item) = MessageItem::of_said(line) else { return };
         if item.offset.is_some_and(|offset| offset < self.from) {
             return;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use rethread_redact::Redactor;
 
-use crate::backend::{Backend, Durability, Expect, From, Key, LogKey, LogName, Put, Target};
+use crate::backend::{Backend, Durability, Expect, From, Key, LogKey, LogName, Position, Put, Target};
 use crate::chain;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
@@ -249,6 +249,11 @@ impl Store {
 
     /// Returns a session's metadata, whether it is in the trash or not.
     pub async fn metadata(&self, id: &SessionId) -> Result<Metadata> {
+        self.metadata_at(id).await.map(|(metadata, _)| metadata)
+    }
+
+    /// Returns the same, and the position of the first record of the conversation's log that it does not tell of.
+    pub async fn metadata_at(&self, id: &SessionId) -> Result<(Metadata, Position)> {
         self.check_format().await?;
         let fold = self.fold(id).await?;
         if fold.next == 0 || fold.purging {
@@ -258,7 +263,7 @@ impl Store {
             true => self.inner.backend.stat(id).await?.map(|listed| listed.modified),
             false => None,
         };
-        Ok(fold.metadata(modified))
+        Ok((fold.metadata(modified), fold.next))
     }
 
     /// Reads a session's state, with what this store has accepted for it.

@@ -1,7 +1,7 @@
 //! A machine with a keeper of its own, on a store that others have too.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -166,18 +166,51 @@ impl Machine {
 
     /// Whether a message is on a line of a transcript here, whatever became of the session elsewhere.
     pub(super) fn has_written(&self, session: &str, message: &str) -> bool {
+        self.transcripts(session)
+            .filter_map(|path| fs::read_to_string(path).ok())
+            .any(|text| text.contains(message))
+    }
+
+    /// Whether a message waits here until somebody goes on with its session.
+    pub(super) fn has_waiting(&self, session: &str, message: &str) -> bool {
+        let prompts = fs::read_dir(self.home.join("rethread/keeper/prompts").join(session));
+        let mut names = prompts.into_iter().flatten().map(|prompt| prompt.unwrap().file_name());
+        names.any(|name| name.to_str().unwrap().ends_with(&format!("-{message}.json")))
+    }
+
+    /// Writes a message into a session's transcript, behind another one, as a program does that knows of no keeper.
+    pub(super) fn write(&self, session: &str, uuid: &str, parent: &str) {
+        let path = self.transcripts(session).find(|path| path.exists()).unwrap();
+        let line = json!({
+            "parentUuid": parent, "isSidechain": false, "type": "user", "uuid": uuid, "sessionId": session,
+            "message": { "role": "user", "content": "Said in a terminal." }, "timestamp": "2026-01-02T03:04:05.000Z",
+        });
+        let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+        file.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    fn transcripts(&self, session: &str) -> impl Iterator<Item = PathBuf> {
         let projects = fs::read_dir(self.claude.join("projects")).unwrap();
-        let transcripts = projects.map(|project| project.unwrap().path().join(format!("{session}.jsonl")));
-        transcripts.filter_map(|path| fs::read_to_string(path).ok()).any(|text| text.contains(message))
+        let name = format!("{session}.jsonl");
+        projects.map(move |project| project.unwrap().path().join(&name))
     }
 }
 
 impl Drop for Machine {
     fn drop(&mut self) {
         self.kill();
+        drop(LogIfFailed(self.home.clone()));
+    }
+}
+
+/// Prints what the keeper of a home has written down, if it is dropped because something failed.
+pub(super) struct LogIfFailed(pub(super) PathBuf);
+
+impl Drop for LogIfFailed {
+    fn drop(&mut self) {
         if std::thread::panicking() {
-            let log = fs::read_to_string(self.home.join("rethread/keeper/log.jsonl")).unwrap_or_default();
-            eprintln!("{}:\n{log}", self.home.display());
+            let log = fs::read_to_string(self.0.join("rethread/keeper/log.jsonl")).unwrap_or_default();
+            eprintln!("{}:\n{log}", self.0.display());
         }
     }
 }

@@ -26,6 +26,8 @@ use crate::shared::Share;
 pub(crate) struct Driver {
     pub(super) session: Arc<str>,
     state: Mutex<State>,
+    /// Held while it is told what the session does.
+    telling: Mutex<()>,
     /// Held while the agent is started or ended: there is never a second one.
     pub(super) process: AsyncMutex<Process>,
 }
@@ -99,7 +101,7 @@ impl Driver {
             is_over: false,
             from: 0,
         };
-        Self { session, state: Mutex::new(state), process: AsyncMutex::default() }
+        Self { session, state: Mutex::new(state), telling: Mutex::default(), process: AsyncMutex::default() }
     }
 
     pub(crate) fn begin(&self) -> Begin {
@@ -190,19 +192,23 @@ impl Driver {
 
     /// Tells what the session does, if that is new.
     pub(crate) fn refresh_state(&self, keeper: &Keeper) {
-        let now = self.doing(keeper);
         self.share_soon();
+        // One after the other: of two at once the one that knows less may be the last to tell.
+        let _telling = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.doing(keeper);
         let before = keeper.catalogue().find(Some(Home::Native), &self.session).map(|known| known.card.state);
         // One that was never sent anything is still about to begin.
         if before == Some(SessionState::Pending) && now == SessionState::Idle {
             return;
         }
-        let news = keeper.catalogue_mut().set_state(&self.session, Some(now));
-        if before != Some(now) {
-            let data = json!({ "session_id": &*self.session, "state": now });
-            keeper.hub.publish(&self.session, "session.state", data);
-        }
-        keeper.tell(news);
+        keeper.change(|catalogue| {
+            let news = catalogue.set_state(&self.session, Some(now));
+            if before != Some(now) {
+                let data = json!({ "session_id": &*self.session, "state": now });
+                keeper.hub.publish(&self.session, "session.state", data);
+            }
+            news
+        });
     }
 
     /// Records what is there before a tool runs.

@@ -348,7 +348,7 @@ pub(crate) async fn fork_of(
     let (folder, id) = (native.folder.clone(), known.card.session_id.clone());
     let written = tokio::task::spawn_blocking(move || folder.fork(&id, &fork));
     let written = written.await.map_err(|error| Problem::failed(&error))??;
-    keeper.tell(keeper.look_at(&written.path).into_iter().flatten());
+    keeper.look_at(&written.path);
     keeper.note_fork(&known.card.session_id, &written.session_id);
     Ok(SessionName { home: Some(Home::Native), id: written.session_id, scope: Scope::default() })
 }
@@ -399,8 +399,7 @@ pub(crate) async fn lease(
                 driver.end(&keeper, Ending::ForGood).await;
             }
             keeper.forget_take_over(&id);
-            let news = keeper.catalogue_mut().set_state(&id, None);
-            keeper.tell(news);
+            keeper.change(|catalogue| catalogue.set_state(&id, None));
         }
         LeaseAction::Acquire => driver(&keeper, &name).await?.acquire(&keeper, Claim::IfFree).await?,
         LeaseAction::TakeOver => {

@@ -175,13 +175,11 @@ pub(crate) async fn find_fresh(keeper: &Arc<Keeper>, name: &SessionName) -> Resu
     if let Ok(known) = find(keeper, name)
         && let Some(session) = &known.native
     {
-        if let Some(news) = keeper.look_at(&session.path) {
-            keeper.tell(news);
+        if keeper.look_at(&session.path) {
             return find(keeper, name);
         }
         // Its file is gone, or something else is in its place; there may be a copy in the store.
-        let news = keeper.catalogue_mut().remove(&known.key());
-        keeper.tell(news);
+        keeper.change(|catalogue| catalogue.remove(&known.key()));
     }
     keeper.forget_stored();
     keeper.list_stored().await.map_err(|error| Problem::failed(&error))?;
@@ -301,8 +299,7 @@ pub(crate) async fn delete(
         _ => drop(keeper.store().delete(&key.id.parse()?).await?),
     }
     keeper.door.audit.write("delete", &caller.name(), json!({ "session": key.id, "home": key.home }));
-    let news = keeper.catalogue_mut().remove(&key);
-    keeper.tell(news);
+    keeper.change(|catalogue| catalogue.remove(&key));
     let home = if key.home == Home::Native { "native" } else { "stored" };
     Ok(Json(Deleted { undo: format!("/api/v1/sessions/{home}:{}/restore", key.id) }))
 }
@@ -326,19 +323,14 @@ pub(crate) async fn restore(
     match (&keeper.native, is_native) {
         (Some(native), true) => {
             let path = native.folder.restore(&name.id, trash)?;
-            let news = keeper.look_at(&path).filter(|_| find(&keeper, &name).is_ok());
-            match news {
-                Some(news) => {
-                    keeper.tell(news);
-                    keeper.restore_copy(&name.id).await?;
-                }
-                None => {
-                    // Outside of the allowed roots: nobody here may know of it.
-                    native.folder.delete(&name.id, trash)?;
-                    keeper.catalogue_mut().remove(&Key { home: Home::Native, id: name.id });
-                    return Err(Problem::not_found("session"));
-                }
+            if !keeper.look_at(&path) || find(&keeper, &name).is_err() {
+                // Outside of the allowed roots: nobody here may know of it.
+                native.folder.delete(&name.id, trash)?;
+                let key = Key { home: Home::Native, id: name.id };
+                keeper.change(|catalogue| catalogue.remove(&key));
+                return Err(Problem::not_found("session"));
             }
+            keeper.restore_copy(&name.id).await?;
         }
         _ => {
             let id: rethread_store::SessionId = name.id.parse()?;

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use rethread_store::backend::{From, Hint, Hints, LogKey, LogName, Position, Space};
@@ -42,6 +42,10 @@ pub(crate) struct Others {
     attention: Mutex<HashMap<String, Attention>>,
     /// Sessions whose driver is known to be dead.
     orphans: Mutex<HashSet<SessionId>>,
+    /// When sessions were looked at, since the last listing began: it may know less of them.
+    looked: Mutex<HashMap<SessionId, Instant>>,
+    /// Sessions that somebody read here while the store did not say whether others went on with them.
+    unsure: Mutex<HashSet<SessionId>>,
 }
 
 /// What was seen of one session.
@@ -53,6 +57,8 @@ struct Seen {
     next: Option<Position>,
     /// Where the transcript is that the log followed when it was read so far.
     place: Option<String>,
+    /// What the transcript here has said already, while the log is read from its beginning.
+    said_here: HashSet<String>,
     driven: Option<Driven>,
 }
 
@@ -77,6 +83,22 @@ impl Others {
             },
             _ => SessionState::Idle,
         }
+    }
+
+    /// Returns the sessions that were looked at since some moment, which are those that a listing begun then may know less
+    /// of. What was looked at before that is forgotten.
+    pub(crate) fn looked_since(&self, moment: Instant) -> HashSet<SessionId> {
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        looked.retain(|_, at| *at >= moment);
+        looked.keys().cloned().collect()
+    }
+
+    fn note_look(&self, session: &SessionId) {
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner).insert(session.clone(), Instant::now());
+    }
+
+    fn unsure(&self) -> MutexGuard<'_, HashSet<SessionId>> {
+        self.unsure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn requests(&self) -> MutexGuard<'_, HashMap<String, Attention>> {
@@ -121,7 +143,10 @@ impl Keeper {
             let seen = Seen { change, ..Seen::default() };
             self.others.all().insert(id, Arc::new(AsyncMutex::new(seen)));
         }
-        self.list_stored().await?;
+        // Nobody was shown any of them yet.
+        for id in self.list_stored_but_for_parting().await? {
+            self.catalogue_mut().set_twin(id.as_str(), Some(Home::Stored));
+        }
         let is_driven = |id: &SessionId| {
             let catalogue = self.catalogue();
             let known = catalogue.find(Some(Home::Stored), id.as_str());
@@ -164,7 +189,7 @@ impl Keeper {
         Ok(named.collect())
     }
 
-    async fn look_at_stored(self: &Arc<Self>, sessions: impl IntoIterator<Item = SessionId>) -> Result<()> {
+    pub(crate) async fn look_at_stored(self: &Arc<Self>, sessions: impl IntoIterator<Item = SessionId>) -> Result<()> {
         let mut looked = Ok(());
         for session in sessions {
             // One that cannot be read hides no other.
@@ -191,8 +216,14 @@ impl Keeper {
         let patience = if is_stored { Duration::MAX } else { PATIENCE };
         match tokio::time::timeout(patience, self.look_at_one(&session)).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, id, "a session of the store cannot be looked at"),
-            Err(_) => tracing::warn!(id, "the store does not answer"),
+            Ok(Err(error)) => {
+                self.others.unsure().insert(session);
+                tracing::warn!(%error, id, "a session of the store cannot be looked at");
+            }
+            Err(_) => {
+                self.others.unsure().insert(session);
+                tracing::warn!(id, "the store does not answer");
+            }
         }
     }
 
@@ -207,10 +238,10 @@ impl Keeper {
         let looked = blocking(async move {
             // Asked first: what comes behind this is another change.
             let listed = store.backend().stat(&id).await?;
-            let metadata = store.metadata(&id).await?;
-            Ok((listed.map(|listed| listed.change), metadata))
+            let (metadata, reached) = store.metadata_at(&id).await?;
+            Ok((listed.map(|listed| listed.change), metadata, reached))
         });
-        let (change, metadata) = match looked.await {
+        let (change, metadata, reached) = match looked.await {
             Ok(looked) => looked,
             Err(rethread_store::Error::SessionNotFound(_) | rethread_store::Error::Gone(_)) => {
                 self.others.all().remove(session);
@@ -221,30 +252,47 @@ impl Keeper {
             Err(error) => return Err(Error::Store(error)),
         };
         let is_orphan = self.see_driver(&metadata).await?;
+        // The copy here is shown no more: what it alone has is taken back from whoever was shown it.
+        let only_here = match self.parts(&metadata) {
+            true => self.only_here(session).await?,
+            false => Vec::new(),
+        };
         // Listed before anything is told of it: whoever lists sessions after an event finds the event's session.
+        self.others.note_look(session);
         self.put_stored(&metadata);
-        self.tell_entries(session, &mut seen, &metadata).await?;
+        for uuid in only_here {
+            self.hub.publish(session.as_str(), "message.dropped", json!({ "uuid": uuid }));
+        }
+        self.tell_entries(session, &mut seen, &metadata, reached).await?;
         self.hear_of(&mut seen, &metadata, is_orphan);
         seen.change = change.unwrap_or_default();
         Ok(())
     }
 
-    /// Tells what was said since the last look, but for what a transcript here says itself.
-    async fn tell_entries(&self, session: &SessionId, seen: &mut Seen, metadata: &Metadata) -> Result<()> {
-        let log = LogKey::new(session.clone(), LogName::Messages);
-        let is_shown = self.admits(metadata.cwd.as_deref().map(Path::new));
+    /// Tells what was said from the last look up to this one, but for what a transcript here says itself.
+    async fn tell_entries(
+        self: &Arc<Self>,
+        session: &SessionId,
+        seen: &mut Seen,
+        metadata: &Metadata,
+        reached: Position,
+    ) -> Result<()> {
         let is_native = self.catalogue().find(Some(Home::Native), session.as_str()).is_some();
-        loop {
-            let (backend, log, from) = (Arc::clone(self.store().backend()), log.clone(), seen.next);
-            let from = from.filter(|_| is_shown).map_or(From::Last, From::Position);
-            let chunk = blocking(async move { backend.read(&log, from, CHUNK).await }).await?;
-            let before = seen.next.replace(chunk.next);
-            if from == From::Last {
-                seen.place = Driven::of(metadata).map(|driven| driven.place);
-                return Ok(());
+        let is_shown = self.admits(metadata.cwd.as_deref().map(Path::new));
+        if seen.next.is_none() || !is_shown {
+            (seen.next, seen.place) = (Some(reached), Driven::of(metadata).map(|driven| driven.place));
+            if is_shown && is_native && self.others.unsure().contains(session) {
+                seen.said_here = self.said_here(session).await?;
+                (seen.next, seen.place) = (Some(0), None);
             }
-            if before == Some(chunk.next) {
-                return Ok(());
+        }
+        let log = LogKey::new(session.clone(), LogName::Messages);
+        while let Some(from) = seen.next.filter(|next| *next < reached) {
+            let (backend, log) = (Arc::clone(self.store().backend()), log.clone());
+            let chunk = blocking(async move { backend.read(&log, From::Position(from), CHUNK).await }).await?;
+            seen.next = Some(chunk.next);
+            if chunk.next == from {
+                break;
             }
             let subject = Subject::new(session.as_str(), KIND);
             let mut drafts = self.hub.drafts(&subject, KIND);
@@ -254,7 +302,8 @@ impl Keeper {
                     seen.place = Driven::noted(&entry).map(|driven| driven.place).or(seen.place.take());
                     continue;
                 }
-                if is_native && seen.place.as_ref() == Some(&self.place.id) {
+                let is_told_here = is_native && seen.place.as_ref() == Some(&self.place.id);
+                if is_told_here || seen.said_here.contains(entry.id().as_str()) {
                     continue;
                 }
                 let item = MessageItem::of_stored(entry.as_bytes(), entry.id().as_str(), position);
@@ -265,6 +314,9 @@ impl Keeper {
                 self.hub.wake();
             }
         }
+        seen.said_here = HashSet::new();
+        self.others.unsure().remove(session);
+        Ok(())
     }
 
     /// Sees whether the keeper that says it drives a session is alive. Returns whether it is dead.
@@ -383,22 +435,25 @@ impl Keeper {
         Some(SessionCard { state, driver_host, ..SessionCard::from(metadata) })
     }
 
-    /// Notes which copy of a session counts that is in both homes: the one of whoever drove it last.
-    pub(crate) fn note_twin(&self, metadata: &Metadata) {
-        let home = Driven::of(metadata).map(|driven| match driven.place == self.place.id {
+    /// Returns which copy of a session counts that is in both homes: the one of whoever drove it last.
+    pub(crate) fn twin_of(&self, metadata: &Metadata) -> Option<Home> {
+        Driven::of(metadata).map(|driven| match driven.place == self.place.id {
             true => Home::Native,
             false => Home::Stored,
-        });
-        let news = self.catalogue_mut().set_twin(metadata.session_id.as_str(), home);
-        self.tell(news);
+        })
+    }
+
+    /// Returns whether a session's copy here was shown so far, and is not any more.
+    fn parts(&self, metadata: &Metadata) -> bool {
+        self.catalogue().parts(metadata.session_id.as_str(), self.twin_of(metadata))
     }
 
     fn put_stored(&self, metadata: &Metadata) {
-        self.note_twin(metadata);
+        let twin = self.twin_of(metadata);
+        self.change(|catalogue| catalogue.set_twin(metadata.session_id.as_str(), twin));
         match self.stored_card(metadata) {
             Some(card) => {
-                let news = self.catalogue_mut().put(Known::stored(card));
-                self.tell(news);
+                self.change(|catalogue| catalogue.put(Known::stored(card)));
             }
             None => self.forget_one(&metadata.session_id),
         }
@@ -406,8 +461,7 @@ impl Keeper {
 
     fn forget_one(&self, session: &SessionId) {
         let key = Key { home: Home::Stored, id: session.to_string() };
-        let news = self.catalogue_mut().remove(&key);
-        self.tell(news);
+        self.change(|catalogue| catalogue.remove(&key));
     }
 }
 

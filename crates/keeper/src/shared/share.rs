@@ -148,7 +148,7 @@ impl Sharing {
         // A transcript may be so new that nobody has seen it yet, and this the last look at it.
         let native = known().or_else(|| {
             let path = keeper.transcript_of(&session)?;
-            keeper.tell(keeper.look_at(&path).into_iter().flatten());
+            keeper.look_at(&path);
             known()
         });
         if let Some(native) = native.clone() {

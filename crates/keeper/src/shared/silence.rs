@@ -2,11 +2,19 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Up to where the transcripts of sessions hold what was told before.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Silences(Arc<Mutex<HashMap<String, u64>>>);
+pub(crate) struct Silences(Arc<All>);
+
+#[derive(Debug, Default)]
+struct All {
+    ends: Mutex<HashMap<String, u64>>,
+    /// How often any of them changed.
+    changes: AtomicU64,
+}
 
 /// Nothing of a transcript is told as long as this is held.
 pub(crate) struct Silence {
@@ -17,7 +25,7 @@ pub(crate) struct Silence {
 
 impl Silences {
     pub(crate) fn begin(&self, session: &str) -> Silence {
-        self.all().insert(session.to_owned(), u64::MAX);
+        self.set(session, Some(u64::MAX));
         Silence { all: self.clone(), session: session.to_owned(), end: None }
     }
 
@@ -26,8 +34,22 @@ impl Silences {
         self.all().get(session).copied().unwrap_or(0)
     }
 
+    /// Returns how often any silence began or ended: what [`of`](Self::of) said before that may not hold any more.
+    pub(crate) fn changes(&self) -> u64 {
+        self.0.changes.load(Ordering::Acquire)
+    }
+
+    fn set(&self, session: &str, end: Option<u64>) {
+        let mut all = self.all();
+        match end {
+            Some(end) => all.insert(session.to_owned(), end),
+            None => all.remove(session),
+        };
+        self.0.changes.fetch_add(1, Ordering::Release);
+    }
+
     fn all(&self) -> MutexGuard<'_, HashMap<String, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -40,9 +62,6 @@ impl Silence {
 
 impl Drop for Silence {
     fn drop(&mut self) {
-        match self.end {
-            Some(end) => self.all.all().insert(self.session.clone(), end),
-            None => self.all.all().remove(&self.session),
-        };
+        self.all.set(&self.session, self.end);
     }
 }

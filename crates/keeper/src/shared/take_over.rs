@@ -54,7 +54,7 @@ impl Driver {
         let (folder, cwd, stored) = (native.folder.clone(), self.begin().cwd, companion.clone());
         let session = companion.id().as_str();
         // What is in the store has been told already.
-        let silence = keeper.silence(session);
+        let silence = keeper.silences.begin(session);
         let written = blocking(async move { write_out(&stored, &folder, &cwd).await }).await;
         let outcome = written.map_err(|error| match error {
             Error::Store(error) => Problem::from(error),
@@ -65,7 +65,7 @@ impl Driver {
         })?;
         silence.until_end_of(outcome.path());
         tracing::info!(session, ?outcome, "a session that was driven elsewhere goes on here");
-        keeper.tell(keeper.look_at(outcome.path()).into_iter().flatten());
+        keeper.look_at(outcome.path());
         Ok(())
     }
 }
