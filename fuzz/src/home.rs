@@ -95,7 +95,7 @@ pub struct Whole {
 pub fn read_all(backend: &FileBackend, log: &LogKey, size: usize) -> Whole {
     let mut whole = Whole::default();
     loop {
-        let Chunk { lines, damage, next, tail } =
+        let Chunk { lines, damage, next, tail, .. } =
             run(backend.read(log, From::Position(whole.next), size)).expect("files in memory can be read");
         whole.records.extend(lines.iter().map(stored));
         whole.lost.extend(damage.into_iter().map(|damage| damage.lost).filter(|lost| !lost.is_empty()));

@@ -339,6 +339,9 @@ pub struct Chunk {
     pub next: Position,
     /// Bytes after the last whole record: a write under way, or a torn one.
     pub tail: Option<Damage>,
+    /// There was nothing more behind these records when they were read, so that nobody need ask again to learn that. A
+    /// backend that does not know says no.
+    pub ends: bool,
 }
 
 /// A place in a log that could not be read.

@@ -115,6 +115,9 @@ impl Fold {
             if known || Defect::BelieveTheCache.is_on() {
                 chunk.lines.iter().skip(1).for_each(|line| fold.apply(line));
                 fold.next = chunk.next;
+                if chunk.ends {
+                    return Ok(fold);
+                }
             } else {
                 fold = Self::empty(session);
             }
@@ -126,6 +129,9 @@ impl Fold {
             }
             chunk.lines.iter().for_each(|line| fold.apply(line));
             fold.next = chunk.next;
+            if chunk.ends {
+                return Ok(fold);
+            }
         }
     }
 

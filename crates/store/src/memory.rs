@@ -107,6 +107,7 @@ impl Backend for MemoryBackend {
             chunk.lines.extend_from_slice(unit);
             rest = later;
         }
+        chunk.ends = rest.is_empty() && !chunk.lines.is_empty();
         Ok(chunk)
     }
 

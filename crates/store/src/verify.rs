@@ -104,7 +104,7 @@ impl Store {
         let mut from = 0;
         check.begin();
         loop {
-            let Chunk { lines, damage, next, tail } =
+            let Chunk { lines, damage, next, tail, .. } =
                 backend.read(log, From::Position(from), READ_AHEAD).await?;
             lines.iter().for_each(|line| check.record(log.name, line));
             check.report.problems.extend(damage.into_iter().map(|damage| Problem::Damage(log.name, damage)));

@@ -122,6 +122,7 @@ fn each_fault_is_noticed_and_named_by_its_rule() {
         ),
         (SplitsGroups, "read never gives part of an atomic group"),
         (IgnoresSizes, "read stops once it holds the size it was given"),
+        (EndsEarly, "a read that says nothing more is there has read to the end"),
         (WithholdsLargeLines, "read gives at least one line where there is one, however large"),
         (MixesLogs, "logs do not see each other"),
         (NeverChanges, "changed never says no where there are records"),
@@ -206,6 +207,7 @@ enum How {
     SplitsGroups,
     IgnoresSizes,
     WithholdsLargeLines,
+    EndsEarly,
     MixesLogs,
     NeverChanges,
     FindsTheOldest,
@@ -342,15 +344,17 @@ impl<B: Backend> Backend for Altered<B> {
                 let left = chunk.lines[0].stamp().left;
                 chunk.lines.truncate(left as usize + 1);
                 chunk.next = position + left + 1;
+                chunk.ends = false;
             }
             (How::SplitsGroups, Some((position, _))) => {
                 chunk.lines.truncate(1);
-                chunk.next = position + 1;
+                (chunk.next, chunk.ends) = (position + 1, false);
             }
             (How::WithholdsLargeLines, Some((position, size))) if size > max_bytes => {
                 chunk.lines.clear();
                 chunk.next = position;
             }
+            (How::EndsEarly, Some(_)) => chunk.ends = true,
             _ => {}
         }
         Ok(chunk)

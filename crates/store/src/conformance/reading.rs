@@ -101,9 +101,11 @@ pub(super) async fn part(
     from: usize,
     max_bytes: usize,
 ) -> usize {
-    let given = page(rule, backend, log, from, max_bytes).await.lines;
+    let Chunk { lines: given, ends, .. } = page(rule, backend, log, from, max_bytes).await;
     let rest = &all[from..];
     rule.same_lines(&given, &rest[..given.len().min(rest.len())]);
+    let rule = Rule("a read that says nothing more is there has read to the end");
+    rule.check(!ends || given.len() == rest.len(), format!("{} of {} lines", given.len(), rest.len()));
     let rule = Rule("read gives at least one line where there is one, however large");
     rule.check(
         rest.is_empty() || !given.is_empty(),

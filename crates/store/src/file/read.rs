@@ -73,7 +73,7 @@ fn read_last(segments: &[Segment], log: LogName, place: impl Fn(u32) -> std::pat
         tail = tail.or(found.tail(end));
         if let Some(line) = found.lines.pop() {
             let next = first.max(line.stamp().position + 1);
-            return Ok(Chunk { lines: vec![line], damage: Vec::new(), next, tail });
+            return Ok(Chunk { lines: vec![line], next, tail, ..Chunk::default() });
         }
     }
     Ok(Chunk { tail, next: first, ..Chunk::default() })
@@ -147,9 +147,10 @@ fn read_on(
         chunk.lines.append(&mut found.lines);
         chunk.damage.append(&mut found.damage);
         if size >= max_bytes {
-            break;
+            return Ok((chunk, mark));
         }
     }
+    chunk.ends = !chunk.lines.is_empty();
     Ok((chunk, mark))
 }
 
