@@ -250,14 +250,14 @@ impl Session {
     async fn forward(&self, after: Leaf, count: usize) -> Result<Option<History>> {
         let (log, mut before, mut history) =
             (self.log(LogName::Messages), after.position, History::default());
-        let mut from = after.position.map_or(0, |position| position + 1);
-        while history.records.len() < count {
+        let (mut from, mut ends) = (after.position.map_or(0, |position| position + 1), false);
+        while history.records.len() < count && !ends {
             let size = if count == usize::MAX { WHOLE } else { 64 << 10 };
             let chunk = self.store.inner.backend.read(&log, From::Position(from), size).await?;
             if chunk.next == from {
                 break;
             }
-            from = chunk.next;
+            (from, ends) = (chunk.next, chunk.ends);
             for line in chunk.lines {
                 let (kind, depth, position) = (line.stamp().kind, line.stamp().depth, line.stamp().position);
                 if kind == Kind::Entry && history.records.len() < count {
