@@ -375,10 +375,7 @@ impl Keeper {
             let mut command = tokio::process::Command::new(&agent.program);
             command.arg("--version").stdin(std::process::Stdio::null()).kill_on_drop(true);
             command.envs(agent.environment.iter().map(|(name, value)| (name, value)));
-            let output = tokio::time::timeout(Duration::from_secs(10), command.output())
-                .await
-                .ok()?
-                .ok()?;
+            let output = tokio::time::timeout(Duration::from_secs(10), command.output()).await.ok()?.ok()?;
             let said = String::from_utf8_lossy(&output.stdout).into_owned();
             said.split_whitespace().next().map(str::to_owned)
         };

@@ -76,8 +76,7 @@ impl<'a> Message<'a> {
     /// Returns the entry's message, or `None` when the entry is not one (a summary, a snapshot, a
     /// title, a torn line).
     pub fn of(entry: &'a [u8]) -> Option<Self> {
-        let json = simdutf8::basic::from_utf8(entry).ok()?;
-        usual::message(json).or_else(|| Self::of_any(json))
+        usual::message(entry).or_else(|| Self::of_any(simdutf8::basic::from_utf8(entry).ok()?))
     }
 
     /// Reads an entry one level at a time, whatever is odd about it.
@@ -187,6 +186,8 @@ fn blocks<'a>(role: &Role<'a>, body: &Object<'a>, content: Option<&'a RawValue>)
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const CLAUDE: &str = r#"{"parentUuid":"p","type":"assistant","uuid":"u","timestamp":"t","message":{
@@ -221,15 +222,18 @@ mod tests {
 
     #[test]
     fn whichever_reader_takes_an_entry_it_says_the_same() {
-        let usual = r#"{"parentUuid":null,"type":"user","uuid":"u","message":{"role":"user","model":"m","content":[
-            {"type":"text","text":"a\n\ud83d"},{"type":"thinking","thinking":"hm"},
-            {"type":"tool_use","id":"c1","name":"Read","input":null},
-            {"type":"tool_result","tool_use_id":"c0","content":"x","is_error":false}]},"toolUseResult":["x"]}"#;
+        let usual = [
+            r#"{"parentUuid":null,"type":"user","uuid":"u","message":{"role":"user","model":"m","content":["#,
+            r#"{"type":"text","text":"a\n\ud83e\uddf5"}, {"type":"thinking","thinking":"hm"},"#,
+            r#"{"type":"tool_use","id":"c1","name":"Read","input":null},"#,
+            r#"{"type":"tool_result","tool_use_id":"c0","content":"x","is_error":false}]},"toolUseResult":["x"]}"#,
+        ];
+        let usual = &usual.concat();
         let flat =
             r#"{"role":"assistant","content":"Hi!","model":"m","tool_calls":[{"id":"c","name":"ls"}]}"#;
         for json in [usual, flat] {
             let (quick, slow) =
-                (usual::message(json).expect("a usual one"), Message::of_any(json).expect("a message"));
+                (usual::message(json.as_bytes()).expect("a usual one"), Message::of_any(json).expect("one"));
             assert_eq!(format!("{quick:?}"), format!("{slow:?}"));
         }
         for odd in [
@@ -243,10 +247,60 @@ mod tests {
             r#"{"role":"user","uuid":1,"content":"x"}"#,
             r#"{"type":"summary","message":{"role":"user","content":"x"}}"#,
             r#"{"role":"user"}"#,
+            r#"{"role":"user","content":"\ud83d"}"#,
+            r#"{"role":"user","content":"x"} {}"#,
         ] {
-            assert!(usual::message(odd).is_none(), "{odd}");
+            assert!(usual::message(odd.as_bytes()).is_none(), "{odd}");
         }
     }
+
+    proptest! {
+        /// Whatever is done to an entry: what is read quickly is what is read slowly.
+        #[test]
+        fn the_quick_reader_never_says_anything_else(at: prop::sample::Index, part in prop::sample::select(PARTS), how in 0..3) {
+            let mut json = QUICK.to_owned();
+            let at = at.index(json.len());
+            match how {
+                0 => json.insert_str(at, part),
+                1 => json.replace_range(at..=at, part),
+                _ => json = json.replace(&QUICK[at..(at + 9).min(QUICK.len())], part),
+            }
+            if let Some(quick) = usual::message(json.as_bytes()) {
+                prop_assert_eq!(format!("{quick:?}"), format!("{:?}", Message::of_any(&json).expect("a message")));
+            }
+        }
+    }
+
+    const QUICK: &str = concat!(
+        r#"{"parentUuid":null,"type":"assistant","uuid":"u","role":null,"message":{"role":"assistant","model":"m","#,
+        r#""content":[{"type":"text","text":"a\"b"},{"type":"tool_use","id":"c","name":"n","input":{"a": [1]}},"#,
+        r#"{"type":"tool_result","tool_use_id":"c","content":[],"is_error":true}],"tool_calls":[]},"timestamp":"t"}"#
+    );
+    const PARTS: &[&str] = &[
+        "",
+        " ",
+        ",",
+        "\"",
+        "null",
+        "{}",
+        "[]",
+        "1",
+        "\\",
+        "\\u00e9",
+        "\\ud83d",
+        "x",
+        "\"role\":\"user\",",
+        "\"content\":\"x\",",
+        "\"tool_call_id\":\"c\",",
+        "\"message\":null,",
+        "\"model\":\"o\",",
+        "image",
+        "user",
+        "summary",
+        "message",
+        "text",
+        "\t",
+    ];
 
     #[test]
     fn claudes_shape_is_understood_and_what_is_unknown_stays_as_it_was() {

@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 
 use crate::envelope::Strict;
 use crate::message::Block;
-use crate::plain_json::{PlainJson, once};
 use crate::text::{Text, lossy};
+use rethread_plain_json::{PlainJson, once};
 
 /// A text, or an array of blocks, all of them of a known type and whole.
 pub(crate) struct Blocks<'a>(pub(crate) Vec<Block<'a>>);

@@ -11,8 +11,8 @@ use crate::envelope::{Envelope, Strict};
 use crate::message::{Block, Role};
 use crate::node::{Kind, Marks, Node, Span};
 use crate::object::Object;
-use crate::plain_json::{PlainJson, once};
 use crate::text::{Text, lossy};
+use rethread_plain_json::{PlainJson, once};
 
 /// One entry, byte for byte. Typed views are made when they are asked for.
 #[derive(Clone, Copy, Debug)]

@@ -9,8 +9,8 @@ use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::object::Object;
-use crate::plain_json::{PlainJson, once};
 use crate::text::{Text, lossy};
+use rethread_plain_json::{PlainJson, once};
 
 /// An entry's outer members. Whatever else it has is skipped.
 #[derive(Debug, Default, Deserialize)]

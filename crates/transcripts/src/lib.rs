@@ -36,7 +36,6 @@ mod object;
 mod opening;
 mod parallel;
 mod path_text;
-mod plain_json;
 mod project;
 mod reader;
 mod recent;

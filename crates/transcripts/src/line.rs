@@ -11,8 +11,8 @@ use crate::chain::Link;
 use crate::entry::{Entry, View};
 use crate::envelope::{Body, Content, Envelope, Strict};
 use crate::node::Span;
-use crate::plain_json::{PlainJson, once};
 use crate::text::Text;
+use rethread_plain_json::{PlainJson, once};
 
 /// A line that can be read as an entry, and what it says if it is part of a conversation.
 #[derive(Clone, Debug)]

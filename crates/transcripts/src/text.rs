@@ -9,7 +9,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-use crate::plain_json::PlainJson;
+use rethread_plain_json::PlainJson;
 
 /// A decoded string, whatever is no text in it replaced by U+FFFD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -189,7 +189,10 @@ impl Keeper {
         Ok(named.collect())
     }
 
-    pub(crate) async fn look_at_stored(self: &Arc<Self>, sessions: impl IntoIterator<Item = SessionId>) -> Result<()> {
+    pub(crate) async fn look_at_stored(
+        self: &Arc<Self>,
+        sessions: impl IntoIterator<Item = SessionId>,
+    ) -> Result<()> {
         let mut looked = Ok(());
         for session in sessions {
             // One that cannot be read hides no other.
@@ -289,7 +292,8 @@ impl Keeper {
         let log = LogKey::new(session.clone(), LogName::Messages);
         while let Some(from) = seen.next.filter(|next| *next < reached) {
             let (backend, log) = (Arc::clone(self.store().backend()), log.clone());
-            let chunk = blocking(async move { backend.read(&log, From::Position(from), CHUNK).await }).await?;
+            let chunk =
+                blocking(async move { backend.read(&log, From::Position(from), CHUNK).await }).await?;
             seen.next = Some(chunk.next);
             if chunk.next == from {
                 break;

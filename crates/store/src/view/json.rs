@@ -69,10 +69,6 @@ impl<'a> Text<'a> {
             Err(_) => without_half_pairs(bytes),
         }))
     }
-
-    pub(super) fn into_inner(self) -> Cow<'a, str> {
-        self.0
-    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {

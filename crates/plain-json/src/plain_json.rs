@@ -1,9 +1,9 @@
-//! JSON as Claude Code nearly always writes it, read by hand.
+//! JSON as programs nearly always write it, read by hand.
 //!
-//! Every line of a transcript is read to find its place, and most of that time went into what serde provides for and
-//! hardly any line has: white space, escaped names, members of any type. This reader takes the others in half the time,
-//! and never decides anything alone: what it takes is JSON that means the same to serde, and whatever it does not expect
-//! is `None`, upon which the line is read with serde from its beginning.
+//! Most of the time that serde takes for a line of a conversation goes into what it provides for and hardly any line has:
+//! escaped names, members of any type, white space of any kind. This reader takes the others in half the time, and never
+//! decides anything alone: what it takes is JSON that means the same to serde, and whatever it does not expect is `None`,
+//! upon which its caller reads the line with serde from its beginning.
 
 use std::borrow::Cow;
 
@@ -14,15 +14,17 @@ use serde_json::value::RawValue;
 /// How deep a value may be that is skipped: nobody knows a line that comes near, and each level takes some stack.
 const DEPTH: usize = 64;
 
-/// A JSON text without white space and without bytes that no JSON text may have, and what of it was not taken yet.
-pub(crate) struct PlainJson<'a> {
+/// A JSON text without bytes that no JSON text may have, and without white space but for blanks behind commas and colons;
+/// and what of it was not taken yet.
+#[derive(Debug)]
+pub struct PlainJson<'a> {
     text: &'a str,
     rest: &'a [u8],
 }
 
 impl<'a> PlainJson<'a> {
     /// Begins to read a line.
-    pub(crate) fn of(line: &'a [u8]) -> Option<Self> {
+    pub fn of(line: &'a [u8]) -> Option<Self> {
         // Looking at all bytes is quicker than stopping at the first that matters.
         let has_controls = line.iter().fold(false, |has, byte| has | (*byte < b' '));
         let text = simdutf8::basic::from_utf8(line).ok()?;
@@ -31,7 +33,7 @@ impl<'a> PlainJson<'a> {
 
     /// Takes an object; `take` takes the value that a name stands for.
     #[inline]
-    pub(crate) fn object(&mut self, mut take: impl FnMut(&mut Self, &'a [u8]) -> Option<()>) -> Option<()> {
+    pub fn object(&mut self, mut take: impl FnMut(&mut Self, &'a [u8]) -> Option<()>) -> Option<()> {
         self.byte(b'{')?;
         if self.byte(b'}').is_some() {
             return Some(());
@@ -43,16 +45,18 @@ impl<'a> PlainJson<'a> {
             let name = self.take(length)?;
             self.byte(b'"')?;
             self.byte(b':')?;
+            self.skip_blanks();
             take(self, name)?;
             if self.byte(b',').is_none() {
                 return self.byte(b'}');
             }
+            self.skip_blanks();
         }
     }
 
     /// Takes an array; `take` takes each of its elements.
     #[inline]
-    pub(crate) fn array(&mut self, mut take: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+    pub fn array(&mut self, mut take: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
         self.byte(b'[')?;
         if self.byte(b']').is_some() {
             return Some(());
@@ -62,17 +66,18 @@ impl<'a> PlainJson<'a> {
             if self.byte(b',').is_none() {
                 return self.byte(b']');
             }
+            self.skip_blanks();
         }
     }
 
     /// Returns the first byte of what comes next: it tells of what type that is.
-    pub(crate) fn first(&self) -> Option<u8> {
+    pub fn first(&self) -> Option<u8> {
         self.rest.first().copied()
     }
 
     /// Takes a string without escapes.
     #[inline]
-    pub(crate) fn string(&mut self) -> Option<&'a str> {
+    pub fn string(&mut self) -> Option<&'a str> {
         self.byte(b'"')?;
         let begin = self.at();
         self.take(memchr2(b'"', b'\\', self.rest)?)?;
@@ -81,8 +86,8 @@ impl<'a> PlainJson<'a> {
         Some(text)
     }
 
-    /// Takes a string, whatever escapes it has but those of half a character.
-    pub(crate) fn text(&mut self) -> Option<Cow<'a, str>> {
+    /// Takes a string, whatever escapes it has but that of half a character.
+    pub fn text(&mut self) -> Option<Cow<'a, str>> {
         let begin = self.at() + 1;
         self.skip_string()?;
         let escaped = self.text.get(begin..self.at() - 1)?;
@@ -92,8 +97,13 @@ impl<'a> PlainJson<'a> {
         }
     }
 
+    /// Takes a `null`, if it is one.
+    pub fn null(&mut self) -> Option<()> {
+        self.word(b"null")
+    }
+
     /// Takes a string without escapes, or a `null`.
-    pub(crate) fn string_or_null(&mut self) -> Option<Option<&'a str>> {
+    pub fn string_or_null(&mut self) -> Option<Option<&'a str>> {
         match self.word(b"null") {
             Some(()) => Some(None),
             None => self.string().map(Some),
@@ -101,12 +111,12 @@ impl<'a> PlainJson<'a> {
     }
 
     /// Takes a `true` or a `false`.
-    pub(crate) fn flag(&mut self) -> Option<bool> {
+    pub fn flag(&mut self) -> Option<bool> {
         self.word(b"true").map(|()| true).or_else(|| self.word(b"false").map(|()| false))
     }
 
     /// Takes any value but `null`, as it stands.
-    pub(crate) fn value(&mut self) -> Option<&'a str> {
+    pub fn value(&mut self) -> Option<&'a str> {
         if self.first()? == b'n' {
             return None;
         }
@@ -116,7 +126,7 @@ impl<'a> PlainJson<'a> {
     }
 
     /// The same in another form. Only serde can make one of these, so this is its work.
-    pub(crate) fn raw(&mut self) -> Option<&'a RawValue> {
+    pub fn raw(&mut self) -> Option<&'a RawValue> {
         if matches!(self.rest.first()?, b' ' | b'n') {
             return None;
         }
@@ -128,7 +138,7 @@ impl<'a> PlainJson<'a> {
 
     /// Takes any value.
     #[inline]
-    pub(crate) fn skip(&mut self) -> Option<()> {
+    pub fn skip(&mut self) -> Option<()> {
         match self.rest.first()? {
             b'"' => self.skip_string(),
             _ => self.skip_within(DEPTH),
@@ -136,7 +146,7 @@ impl<'a> PlainJson<'a> {
     }
 
     /// Returns whether everything was taken.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.rest.is_empty()
     }
 
@@ -191,6 +201,13 @@ impl<'a> PlainJson<'a> {
     }
 
     #[inline]
+    fn skip_blanks(&mut self) {
+        while let [b' ', rest @ ..] = self.rest {
+            self.rest = rest;
+        }
+    }
+
+    #[inline]
     fn byte(&mut self, byte: u8) -> Option<()> {
         self.rest = self.rest.split_first().filter(|(first, _)| **first == byte)?.1;
         Some(())
@@ -228,7 +245,7 @@ fn unescaped(escaped: &str, first: usize) -> Option<String> {
             b'r' => ('\r', 2),
             b'b' => ('\u{8}', 2),
             b'f' => ('\u{c}', 2),
-            b'u' => (char::from_u32(u32::from_str_radix(after.get(2..6)?, 16).ok()?)?, 6),
+            b'u' => unicode(after)?,
             itself => (char::from(*itself), 2),
         };
         text.push(means);
@@ -239,8 +256,21 @@ fn unescaped(escaped: &str, first: usize) -> Option<String> {
     Some(text)
 }
 
+/// Returns the character that an escape by number means, which may take two of them, and how long it is.
+fn unicode(escape: &str) -> Option<(char, usize)> {
+    let unit = |at: usize| u32::from_str_radix(escape.get(at..at + 4)?, 16).ok();
+    let first = unit(2)?;
+    if !(0xD800..0xDC00).contains(&first) {
+        return Some((char::from_u32(first)?, 6));
+    }
+    let second =
+        unit(8).filter(|second| escape.get(6..8) == Some("\\u") && (0xDC00..0xE000).contains(second))?;
+    let both = 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+    Some((char::from_u32(both)?, 12))
+}
+
 /// Fills in a member; `None` if it was there before: which one counts is not decided here.
-pub(crate) fn once<T>(member: &mut Option<T>, value: T) -> Option<()> {
+pub fn once<T>(member: &mut Option<T>, value: T) -> Option<()> {
     member.replace(value).is_none().then_some(())
 }
 
@@ -272,6 +302,7 @@ mod tests {
             "false",
             "null",
             r#"{"a":[1,"\"\\\/\b\f\n\r\t\u00fF",{"a":null,"a":2}],"":false}"#,
+            r#"{"a": [1,  "x"], "b": {}}"#,
         ] {
             assert!(is_taken(json.as_bytes()), "{json}");
         }
@@ -288,6 +319,11 @@ mod tests {
             "[1,]",
             "[,1]",
             "[1 ]",
+            "[ 1]",
+            "{ }",
+            "[1,]",
+            "[1, ]",
+            "{\"a\" :1}",
             " 1",
             "1 ",
             "{}}",
@@ -326,12 +362,25 @@ mod tests {
     #[test]
     fn a_text_means_what_it_means_to_serde_unless_it_has_half_a_character() {
         let taken = |json: &str| PlainJson::of(json.as_bytes()).unwrap().text().map(Cow::into_owned);
-        for json in
-            [r#""""#, r#""plain ü""#, r#""\"\\\/\b\f\n\r\t\u00fC\u2028 ü\n""#, r#""\n""#, r#""a\u0000""#]
-        {
+        for json in [
+            r#""""#,
+            r#""plain ü""#,
+            r#""\"\\\/\b\f\n\r\t\u00fC\u2028 ü\n""#,
+            r#""\n""#,
+            r#""a\u0000""#,
+            r#""\ud83e\uddf5x""#,
+        ] {
             assert_eq!(taken(json), Some(serde_json::from_str::<String>(json).unwrap()), "{json}");
         }
-        for json in [r#""\ud83d""#, r#""\ud83e\uddf5""#, r#""\uDDf5x""#, "7", "\"x"] {
+        for json in [
+            r#""\ud83d""#,
+            r#""\ud83e\u0041""#,
+            r#""\ud83e\ud83e""#,
+            r#""\ud83exxxxxx""#,
+            r#""\uDDf5x""#,
+            "7",
+            "\"x",
+        ] {
             assert_eq!(taken(json), None, "{json}");
         }
     }
