@@ -75,11 +75,12 @@ impl Backend for PostgresBackend {
         let time = if tried.is_some() { Time::Again } else { Time::First };
         let batch = tried.unwrap_or_else(Batch::new);
         let append = |connection, time| logs::append(connection, log, at, lines, batch, time);
-        let appended = self.connections.write_since(time, "append to", append).await.inspect_err(|failure| {
-            if time == Time::Again || failure.is_uncertain() {
-                self.unanswered.add(log, at, lines, batch);
-            }
-        })?;
+        let appended =
+            self.connections.write_since(time, "append to", append).await.inspect_err(|failure| {
+                if time == Time::Again || failure.is_uncertain() {
+                    self.unanswered.add(log, at, lines, batch);
+                }
+            })?;
         if log.name == LogName::Messages && !lines.is_empty() && matches!(appended, Append::Done { .. }) {
             self.notifier.tell(&log.session);
         }

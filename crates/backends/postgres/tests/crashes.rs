@@ -92,7 +92,9 @@ fn equal_lines_of_two_writers_are_both_there_once_whoever_loses_an_answer_with_t
         proxy.turn_away();
         ticket.wait().unwrap();
         expected.extend(["a", "b", "same", "same"]);
-        let lines = block_on(on(&server.url(&database)).read(&messages("s"), From::Position(1), 1 << 20)).unwrap().lines;
+        let lines = block_on(on(&server.url(&database)).read(&messages("s"), From::Position(1), 1 << 20))
+            .unwrap()
+            .lines;
         let there: Vec<_> = lines.iter().map(|line| line.stamp().id.to_string()).collect();
         assert_eq!(there, expected, "written: {is_written}");
     }

@@ -66,7 +66,11 @@ fn an_append_is_known_again_however_often_it_was_tried_and_whoever_has_looked_si
     // The first answer is lost, and nobody can ask again: not at once, nor later.
     proxy.lose_after(0);
     proxy.leave_waiting();
-    let giving_up = || while proxy.waiting() == 0 { std::thread::sleep(Duration::from_millis(5)) };
+    let giving_up = || {
+        while proxy.waiting() == 0 {
+            std::thread::sleep(Duration::from_millis(5))
+        }
+    };
     for _ in 0..3 {
         std::thread::scope(|scope| {
             let ours = scope.spawn(|| append(&one, 2, "same"));
@@ -81,8 +85,16 @@ fn an_append_is_known_again_however_often_it_was_tried_and_whoever_has_looked_si
     proxy.turn_away();
     assert_eq!(block_on(one.read(&log, From::Last, 1)).unwrap().next, 4);
     assert_eq!(append(&one, 2, "same").unwrap(), done, "ours, beneath another's");
-    assert_eq!(append(&one, 2, "same").unwrap(), Append::Moved { next: 4 }, "it was answered: this is another");
-    assert_eq!(append(&one, 3, "same").unwrap(), Append::Moved { next: 4 }, "the same as another's is not ours");
+    assert_eq!(
+        append(&one, 2, "same").unwrap(),
+        Append::Moved { next: 4 },
+        "it was answered: this is another"
+    );
+    assert_eq!(
+        append(&one, 3, "same").unwrap(),
+        Append::Moved { next: 4 },
+        "the same as another's is not ours"
+    );
 }
 
 #[test]
