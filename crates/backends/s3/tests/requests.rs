@@ -54,7 +54,7 @@ fn ten_thousand_entries_in_a_hundred_batches_take_a_hundred_and_ten_requests_nin
 /// The calls are those of `look_at_one` in the keeper, which does that every three seconds for each session that another drives:
 /// docs/scaling.md says what it costs.
 #[test]
-fn a_look_at_a_session_that_another_keeper_drives_takes_ten_requests() {
+fn a_look_at_a_session_that_another_keeper_drives_takes_eleven_requests() {
     let Some(place) = Place::new() else { return };
     let (store, session) = place.session();
     let timed = Entry::parse(r#"{"uuid":"a","timestamp":"2026-02-09T10:00:00Z"}"#).unwrap();
@@ -72,9 +72,9 @@ fn a_look_at_a_session_that_another_keeper_drives_takes_ten_requests() {
         place.way.requests().len()
     };
     look();
-    assert_eq!(look(), 10);
+    assert_eq!(look(), 11);
     store.close().unwrap();
-    assert_eq!(look(), 10, "also if what it is was cached");
+    assert!(look() <= 11, "no more if what it is was cached");
 }
 
 #[test]
