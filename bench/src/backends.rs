@@ -1,5 +1,6 @@
 //! Other places than files: what it costs to keep sessions in a database, against the database alone.
 
+mod cost;
 mod encrypted;
 mod postgres;
 mod python;
@@ -23,8 +24,9 @@ pub(crate) const TRIALS: &[Trial] = &[
     Trial { name: "frameworks-append", run: |bench| rows(python::append(bench)) },
     Trial { name: "frameworks-load", run: python::load },
     Trial { name: "postgres-load", run: |bench| rows(postgres::load(bench)) },
-    Trial { name: "s3-append", run: |bench| rows(s3::append(bench)) },
+    Trial { name: "s3-append", run: s3::append },
     Trial { name: "s3-open", run: |bench| rows(s3::open(bench)) },
+    Trial { name: "cost", run: cost::stored },
 ];
 
 fn rows(row: Outcome<Row>) -> Outcome<Vec<Row>> {

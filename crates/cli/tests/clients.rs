@@ -158,14 +158,21 @@ fn what_is_published_of_each_adapter_works_in_a_project_that_has_nothing_else() 
     let installed = folder.join("node_modules/rethread-session-store");
     assert!(installed.join("dist/index.d.ts").is_file() && installed.join("LICENSE-MIT").is_file());
 
-    let target = folder.join("python");
-    let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "--target"];
-    run(Command::new("python3").args(install).args([&target, &packed("whl")]));
+    // An environment that has the SDK, which is large, and nothing else of this machine: what the wheel says it needs is found
+    // there, or fetched.
+    let (environment, python) = (folder.join("python"), folder.join("python/bin/python"));
+    run(Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(&environment));
+    let ask = ["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"];
+    let target = PathBuf::from(run(Command::new(&python).args(ask)).trim());
+    fs::write(target.join("sdk.pth"), sdk.to_str().unwrap()).unwrap();
+    let install = ["install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore"];
+    run(Command::new("python3")
+        .args(["-m", "pip", "--python"])
+        .arg(&python)
+        .args(install)
+        .arg(packed("whl")));
     fs::write(folder.join("use.py"), USE_IN_PYTHON).unwrap();
-    let said = run(Command::new("python3")
-        .arg("use.py")
-        .env("PYTHONPATH", format!("{}:{}", target.display(), sdk.display())));
-    assert_eq!(said, "[{\"type\": \"user\", \"uuid\": \"u1\"}]\n");
+    assert_eq!(run(Command::new(&python).arg("use.py")), "[{\"type\": \"user\", \"uuid\": \"u1\"}]\n");
     assert!(target.join("rethread_session_store/py.typed").is_file());
 }
 

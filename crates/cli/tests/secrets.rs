@@ -4,6 +4,9 @@
 
 use std::fs;
 
+use pollster::block_on;
+use rethread_store::backend::Expect;
+use rethread_store::{FileBackend, Options, Store};
 use serde_json::Value;
 
 use crate::kit::Home;
@@ -82,6 +85,26 @@ fn secrets_are_found_in_names_in_files_and_in_what_claude_code_keeps_beside_a_tr
     expected.sort();
     assert_eq!(found, expected, "{json:?}");
     assert!(!json.out.contains(&key()));
+}
+
+#[test]
+fn secrets_are_found_in_what_is_remembered_of_projects() {
+    let home = Home::new();
+    home.conversation("mine", 1);
+    let store = Store::new(FileBackend::new(home.store()), Options::default());
+    let text = format!("it is built with make\npush with {}\n", key());
+    block_on(store.set_project_memory("/work".as_ref(), &text, Expect::Any)).unwrap();
+    store.close().unwrap();
+    let told = home.run(&["scan"]);
+    assert_eq!(told.out, "memory  /work\n  github-token  ghp_… of 40 characters, memory of /work, line 2\n");
+    let sum = "Looked at 1 session and what is remembered of 1 project: 1 secret in 1 of them.";
+    assert!(told.code == 1 && told.err.contains(sum), "{told:?}");
+    let json: Value = serde_json::from_str(&home.run(&["scan", "--json"]).out).unwrap();
+    assert_eq!(
+        (&json["session_id"], &json["place"], &json["line"]),
+        (&Value::Null, &"memory of /work".into(), &2.into())
+    );
+    assert_eq!(home.run(&["scan", "mine"]).code, 0, "a session has nothing to do with it");
 }
 
 #[test]

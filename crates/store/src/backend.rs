@@ -3,6 +3,7 @@
 mod forward;
 mod hint;
 mod key;
+mod unanswered;
 
 use std::fmt;
 use std::io::Read;
@@ -14,6 +15,7 @@ use bytes::Bytes;
 
 pub use self::hint::{Hint, Hints};
 pub use self::key::Key;
+pub use self::unanswered::{Unanswered, holds};
 use crate::error::Result;
 use crate::id::{BlobId, EntryId, SessionId};
 use crate::stamp::{Flaw, Line, Unseal};
@@ -199,6 +201,10 @@ pub struct Capabilities {
     pub keeps: bool,
     /// The largest record it takes, in bytes.
     pub max_record: usize,
+    /// Whether it knows its own appends again. One that failed and is tried again through the same handle, with the very
+    /// same lines at the same position and before others of that log, is [`Append::Done`] if it had got through after all,
+    /// and [`Append::Moved`] only if it had not. Elsewhere lines are known by their bytes, and another's may be the same.
+    pub knows_its_own: bool,
 }
 
 /// How far a record has got. Ordered: each level includes those before it.

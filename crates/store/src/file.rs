@@ -303,6 +303,7 @@ impl Backend for FileBackend {
             across_hosts: false,
             keeps: true,
             max_record: MAX_RECORD,
+            knows_its_own: false,
         }
     }
 

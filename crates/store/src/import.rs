@@ -280,7 +280,7 @@ impl Store {
         let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
         let cwd = cwd.ok_or_else(|| bad("no session says which project it belongs to".into()))?;
         match self.project_memory(cwd).await? {
-            Some(there) if there.text == text => Ok(false),
+            Some(there) if there.text == self.redacted_text(&text) => Ok(false),
             Some(_) => Err(bad("this project has another memory here already, which was kept".into())),
             None => self.set_project_memory(cwd, &text, Expect::Absent).await.map(|_| true),
         }

@@ -47,6 +47,7 @@ impl Backend for MemoryBackend {
             across_hosts: false,
             keeps: true,
             max_record: 64 << 20,
+            knows_its_own: false,
         }
     }
 

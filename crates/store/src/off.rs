@@ -27,6 +27,7 @@ impl Backend for OffBackend {
             across_hosts: true,
             keeps: false,
             max_record: usize::MAX,
+            knows_its_own: false,
         }
     }
 

@@ -38,7 +38,24 @@ impl Store {
         Ok(Some(ProjectMemory { text, version: document.version }))
     }
 
-    /// Replaces the memory of the project that a directory belongs to, if it is as expected.
+    /// Returns all memories that there are, each with its project.
+    pub async fn project_memories(&self) -> Result<Vec<(String, ProjectMemory)>> {
+        self.check_format().await?;
+        let mut memories = Vec::new();
+        for listed in self.inner.backend.list(Space::Documents, None, usize::MAX).await? {
+            if !listed.name.starts_with(FOLDER) {
+                continue;
+            }
+            let key: Key = listed.name.parse()?;
+            let Some(document) = self.inner.backend.get(&key).await? else { continue };
+            let Stored { project, text } = read(&key, &document)?;
+            memories.push((project, ProjectMemory { text, version: document.version }));
+        }
+        Ok(memories)
+    }
+
+    /// Replaces the memory of the project that a directory belongs to, if it is as expected. A store that leaves secrets out
+    /// leaves them out of it too, and returns what it has stored.
     pub async fn set_project_memory(
         &self,
         directory: &Path,
@@ -47,7 +64,7 @@ impl Store {
     ) -> Result<ProjectMemory> {
         self.claim_format().await?;
         let (key, project) = key_of(directory)?;
-        let stored = Stored { project, text: text.to_owned() };
+        let stored = Stored { project, text: self.redacted_text(text).into_owned() };
         let bytes = serde_json::to_vec(&stored).map_err(|error| Error::BadEntry(error.to_string()))?;
         match self.inner.backend.put(&key, &bytes, expect).await? {
             Put::Done(version) => Ok(ProjectMemory { text: stored.text, version }),
@@ -60,17 +77,9 @@ impl Store {
     /// Gives another store the memories of projects that it has none of. Where both have one, each keeps its own: nothing
     /// says which is newer. Returns how many were copied, and the projects whose memories differ.
     pub async fn replicate_memories(&self, to: &Store) -> Result<(u64, Vec<String>)> {
-        self.check_format().await?;
         let (mut copied, mut different) = (0, Vec::new());
-        for listed in self.inner.backend.list(Space::Documents, None, usize::MAX).await? {
-            if !listed.name.starts_with(FOLDER) {
-                continue;
-            }
-            let key: Key = listed.name.parse()?;
-            let Some(document) = self.inner.backend.get(&key).await? else { continue };
-            let Stored { project, text } = read(&key, &document)?;
-            let text =
-                to.redactor().map_or_else(|| text.clone(), |redactor| redactor.redact(&text).into_owned());
+        for (project, memory) in self.project_memories().await? {
+            let (key, text) = (key_for(&project)?, to.redacted_text(&memory.text).into_owned());
             let bytes = serde_json::to_vec(&Stored { project: project.clone(), text: text.clone() })
                 .map_err(|error| Error::BadEntry(error.to_string()))?;
             to.claim_format().await?;
@@ -91,5 +100,44 @@ fn read(key: &Key, document: &Document) -> Result<Stored> {
 
 fn key_of(directory: &Path) -> Result<(Key, String)> {
     let project = project_of(&canonical(directory)).display().to_string();
-    Ok((Key::store(&format!("{FOLDER}{}", BlobId::of(project.as_bytes())))?, project))
+    Ok((key_for(&project)?, project))
+}
+
+fn key_for(project: &str) -> Result<Key> {
+    Key::store(&format!("{FOLDER}{}", BlobId::of(project.as_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rethread_redact::Redactor;
+
+    use super::*;
+    use crate::file::FileBackend;
+    use crate::store::Options;
+
+    #[test]
+    fn a_store_that_leaves_secrets_out_leaves_them_out_of_memories_however_they_come() {
+        let folder = tempfile::tempdir().unwrap();
+        let secret = format!("ghp_{}", "0123456789abcdefghij".repeat(2));
+        let secret = &secret[..40];
+        let text = format!("push with {secret}\nit is built with make\n");
+        let options = || Options { redactor: Some(Arc::new(Redactor::new())), ..Options::default() };
+        let [open, closed, copy] =
+            ["open", "closed", "copy"].map(|name| FileBackend::new(folder.path().join(name)));
+        let open = Store::new(open, Options::default());
+        let [closed, copy] = [closed, copy].map(|backend| Store::new(backend, options()));
+        let kept = |store: &Store| pollster::block_on(store.project_memories()).unwrap();
+        for store in [&open, &closed] {
+            let set = store.set_project_memory("/work".as_ref(), &text, Expect::Any);
+            let set = pollster::block_on(set).unwrap();
+            assert_eq!(kept(store), [("/work".to_owned(), set)]);
+        }
+        assert_eq!(kept(&open)[0].1.text, text);
+        let clean = &kept(&closed)[0].1.text;
+        assert!(!clean.contains(secret) && clean.ends_with("\nit is built with make\n"), "{clean}");
+        pollster::block_on(open.replicate_memories(&copy)).unwrap();
+        assert_eq!(kept(&copy)[0].1.text, *clean);
+    }
 }

@@ -1,4 +1,4 @@
-//! What a store that leaves secrets out keeps of an entry, of a note, and of what a session is called.
+//! What a store that leaves secrets out keeps of an entry, of a note, of a memory, and of what a session is called.
 
 use std::borrow::Cow;
 
@@ -22,6 +22,11 @@ impl Store {
             Cow::Borrowed(_) => entry,
             Cow::Owned(clean) => entry.with_bytes(clean.into()),
         }
+    }
+
+    /// Returns a text as it is to be stored.
+    pub(crate) fn redacted_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.redactor().map_or(Cow::Borrowed(text), |redactor| redactor.redact(text))
     }
 
     /// Returns a note as it is to be stored.

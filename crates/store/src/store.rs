@@ -344,8 +344,10 @@ impl Store {
         let backend = &*self.inner.backend;
         // Taken before the log is read: should it grow meanwhile, the cache merely looks older than it is.
         let change = backend.stat(id).await?.map(|listed| listed.change).unwrap_or_default();
-        let mut fold = Fold::load(backend, id).await?;
-        if Fold::cached(backend, id).await?.is_some_and(|cached| cached.next > fold.next) {
+        let cached = Fold::cached(backend, id).await?;
+        let known = cached.as_ref().map_or(0, |cached| cached.next);
+        let mut fold = Fold::load_from(backend, id, cached).await?;
+        if known > fold.next {
             // The log was longer once. Until a repair has noted the loss, this is all that knows of it.
             return Ok(fold);
         }

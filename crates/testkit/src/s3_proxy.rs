@@ -55,6 +55,8 @@ struct Shared {
     bad_weather: AtomicUsize,
     /// Conditions that the server does not get to see.
     ignored: Mutex<Vec<&'static str>>,
+    /// How writes with a condition are answered, instead of being carried out.
+    answered: Mutex<Option<&'static str>>,
     is_kept_back: AtomicBool,
 }
 
@@ -78,6 +80,7 @@ impl S3Proxy {
             mishaps: Mutex::default(),
             bad_weather: AtomicUsize::new(0),
             ignored: Mutex::default(),
+            answered: Mutex::default(),
             is_kept_back: AtomicBool::new(true),
         });
         let own = shared.clone();
@@ -127,6 +130,11 @@ impl S3Proxy {
         *lock(&self.shared.ignored) = conditions.to_vec();
     }
 
+    /// Answers writes with a condition by a status from now on, such as `501 Not Implemented`; none of them arrives.
+    pub fn answer_conditions(&self, status: Option<&'static str>) {
+        *lock(&self.shared.answered) = status;
+    }
+
     /// Lets through what was kept back.
     pub fn let_through(&self) {
         self.shared.is_kept_back.store(false, Ordering::SeqCst);
@@ -150,7 +158,11 @@ impl Shared {
                 }
                 _ => {}
             }
-            let mut answer = self.carry_out(&request, &mut server)?;
+            let status = lock(&self.answered).filter(|_| request.is_conditional_write());
+            let mut answer = match status {
+                Some(status) => Message::new(&format!("HTTP/1.1 {status}"), b"as told"),
+                None => self.carry_out(&request, &mut server)?,
+            };
             match mishap {
                 Some(Mishap::Twice) => answer = self.carry_out(&request, &mut server)?,
                 Some(Mishap::Echo) => drop(self.carry_out(&request, &mut server)?),
@@ -318,6 +330,11 @@ impl Message {
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    fn is_conditional_write(&self) -> bool {
+        let has = |name| self.header(name).is_some();
+        self.first.starts_with("PUT") && (has("if-match") || has("if-none-match"))
     }
 
     fn path(&self) -> &str {

@@ -10,7 +10,7 @@ use base64_simd::STANDARD;
 use bytes::Bytes;
 use rethread_store::backend::{
     Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Hints, Key, Known, Listed,
-    LogKey, Position, Put, Rewrite, Space, Target,
+    LogKey, Position, Put, Rewrite, Space, Target, Unanswered, holds,
 };
 use rethread_store::{BlobId, EntryId, Error, Kind, Line, Note, Result, SessionId, Unseal};
 
@@ -42,6 +42,8 @@ pub struct EncryptedBackend<B> {
     names: Names,
     /// The names of contents from where a listing ended: they are in another order within.
     listing: Mutex<Option<(String, Vec<Listed>)>>,
+    /// As what lines were sealed: no other has ever sealed any so.
+    unanswered: Unanswered<Vec<Line>>,
 }
 
 impl<B: Backend> EncryptedBackend<B> {
@@ -54,6 +56,7 @@ impl<B: Backend> EncryptedBackend<B> {
             contents: key.derived("contents"),
             names: Names::new(&key.derived("names of contents")),
             listing: Mutex::default(),
+            unanswered: Unanswered::default(),
         }
     }
 
@@ -152,7 +155,7 @@ impl<B: Backend> EncryptedBackend<B> {
 impl<B: Backend> Backend for EncryptedBackend<B> {
     fn capabilities(&self) -> Capabilities {
         let inner = self.inner.capabilities();
-        Capabilities { max_record: record::room_within(inner.max_record), ..inner }
+        Capabilities { max_record: record::room_within(inner.max_record), knows_its_own: true, ..inner }
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Document>> {
@@ -186,15 +189,36 @@ impl<B: Backend> Backend for EncryptedBackend<B> {
             };
         };
         let key = held.key.of(log.name);
-        let sealed = lines.iter().map(|line| record::seal(key, line)).collect::<Result<Vec<Line>>>()?;
-        let appended = self.inner.append(log, at, &sealed, durability).await?;
-        match appended {
-            Append::Moved { .. } => {}
-            // Somebody may have cleared away what was left of a session of that id just now.
-            _ if at == 0 => self.keys.keep(&self.inner, &log.session, &held.key).await?,
-            _ => self.keys.confirm(&self.inner, &log.session, &held).await?,
+        // What is tried again is sent as it was sealed, unless the session was begun anew with another key.
+        let tried = self.unanswered.take(log, at, lines).filter(|sealed| record::open(key, sealed).is_ok());
+        let is_tried = tried.is_some();
+        let sealed = match tried {
+            Some(sealed) => sealed,
+            None => lines.iter().map(|line| record::seal(key, line)).collect::<Result<Vec<Line>>>()?,
+        };
+        let append = async {
+            let mut appended = self.inner.append(log, at, &sealed, durability).await?;
+            if is_tried
+                && matches!(appended, Append::Moved { .. })
+                && holds(&self.inner, log, at, &sealed).await?
+            {
+                self.inner.settle(log).await?;
+                let durability = self.inner.capabilities().durability;
+                appended = Append::Done { durability, found: Vec::new() };
+            }
+            match appended {
+                Append::Moved { .. } => {}
+                // Somebody may have cleared away what was left of a session of that id just now.
+                _ if at == 0 => self.keys.keep(&self.inner, &log.session, &held.key).await?,
+                _ => self.keys.confirm(&self.inner, &log.session, &held).await?,
+            }
+            Ok(appended)
+        };
+        let appended = append.await;
+        if appended.as_ref().is_err_and(Error::is_passing) {
+            self.unanswered.add(log, at, lines, sealed);
         }
-        Ok(appended)
+        appended
     }
 
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {

@@ -10,12 +10,14 @@ use rethread_encrypted::{EncryptedBackend, MasterKey};
 use rethread_postgres::PostgresBackend;
 use rethread_s3::S3Backend;
 use rethread_sqlite::SqliteBackend;
-use rethread_store::backend::{Backend, Durability, Expect, From, Key, LogKey, LogName, Space, Target};
+use rethread_store::backend::{
+    Append, Backend, Durability, Expect, From, Key, LogKey, LogName, Space, Target,
+};
 use rethread_store::{
-    BlobId, Cleaned, Cleaning, Entry, Error, FileBackend, Filter, Fork, Line, MemoryBackend, Mode,
+    BlobId, Cleaned, Cleaning, Entry, Error, FileBackend, Filter, Fork, Kind, Line, MemoryBackend, Mode,
     NewSession, Options, Session, SessionId, Stamp, Store, conformance,
 };
-use rethread_testkit::{Postgres, S3, cannot};
+use rethread_testkit::{Mishap, Postgres, S3, S3Proxy, cannot};
 use tempfile::TempDir;
 
 const ZERO: std::time::Duration = std::time::Duration::ZERO;
@@ -123,6 +125,54 @@ fn the_contract_holds_in_s3() {
         let bucket = server.bucket();
         (open(&bucket), open(&bucket))
     }));
+}
+
+#[test]
+fn what_is_tried_again_is_sent_as_it_was_sealed_and_told_from_anothers_who_says_the_same() {
+    let Some(server) = S3::shared() else { return cannot("there is no S3 server: scripts/setup s3") };
+    let (key, bucket, log) = (
+        MasterKey::generate().unwrap(),
+        server.bucket(),
+        LogKey::new("s".parse().unwrap(), LogName::Messages),
+    );
+    let open = |way: &S3Proxy| {
+        let settings = rethread_s3::Settings::parse(&format!("s3://{bucket}/team")).unwrap();
+        let mut settings = settings.with_variables(way.variables());
+        settings.patience = std::time::Duration::from_millis(700);
+        EncryptedBackend::new(S3Backend::new(&settings).unwrap(), &key)
+    };
+    let (way, other_way) = (server.way(), server.way());
+    let (one, other) = (open(&way), open(&other_way));
+    let line = |at| {
+        let stamp = Stamp {
+            position: at,
+            parent: None,
+            depth: 1,
+            kind: Kind::Entry,
+            id: "same".parse().unwrap(),
+            left: 0,
+            unsettled: 0,
+        };
+        [Line::new(&entry(1), stamp)]
+    };
+    let append = |backend: &EncryptedBackend<S3Backend>, at| {
+        block_on(backend.append(&log, at, &line(at), Durability::Synced))
+    };
+    let done = Append::Done { durability: Durability::Synced, found: Vec::new() };
+    assert_eq!(append(&one, 0).unwrap(), done);
+    // It arrives, and nobody hears of it: first ours, then another's that is the same.
+    way.meet([Some(Mishap::LoseAnswer), Some(Mishap::KeepBack)]);
+    assert!(append(&one, 1).is_err_and(|error| error.is_passing()));
+    assert_eq!(append(&other, 1).unwrap(), Append::Moved { next: 2 });
+    assert_eq!(append(&one, 1).unwrap(), done);
+    assert_eq!(append(&one, 1).unwrap(), Append::Moved { next: 2 });
+    way.meet([Some(Mishap::KeepBack)]);
+    assert!(append(&one, 2).is_err_and(|error| error.is_passing()));
+    assert_eq!(append(&other, 2).unwrap(), done);
+    way.let_through();
+    assert_eq!(append(&one, 2).unwrap(), Append::Moved { next: 3 });
+    assert_eq!(append(&one, 3).unwrap(), done);
+    assert_eq!(block_on(other.read(&log, From::Position(0), 1 << 20)).unwrap().lines.len(), 4);
 }
 
 #[test]

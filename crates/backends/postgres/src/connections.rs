@@ -115,7 +115,7 @@ impl Connections {
         lent.end(action, answer)
     }
 
-    /// The same for what may be done twice; `work` is told whether it is the second time.
+    /// The same for what may be done twice; `work` is told whether it was tried before.
     pub(crate) async fn write_again<T, Work>(
         &self,
         action: &'static str,
@@ -124,11 +124,26 @@ impl Connections {
     where
         Work: Future<Output = Postgres<T>>,
     {
-        match self.write(action, |connection| work(connection, Time::First)).await {
-            Err(Failure::Lost(_)) => {
-                Ok(self.write(action, |connection| work(connection, Time::Second)).await?)
-            }
-            answer => Ok(answer?),
+        Ok(self.write_since(Time::First, action, work).await?)
+    }
+
+    /// The same for what may have been tried in an earlier call already.
+    pub(crate) async fn write_since<T, Work>(
+        &self,
+        time: Time,
+        action: &'static str,
+        work: impl Fn(Connection, Time) -> Work,
+    ) -> Result<T, Failure>
+    where
+        Work: Future<Output = Postgres<T>>,
+    {
+        match self.write(action, |connection| work(connection, time)).await {
+            // Whatever hinders it the second time says nothing of the first.
+            Err(Failure::Lost(_)) => self
+                .write(action, |connection| work(connection, Time::Again))
+                .await
+                .map_err(|failure| Failure::Lost(failure.into())),
+            answer => answer,
         }
     }
 
@@ -183,5 +198,5 @@ impl Drop for Connections {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Time {
     First,
-    Second,
+    Again,
 }

@@ -40,8 +40,8 @@ pub(crate) async fn append(
     let there = match (lines.is_empty(), time) {
         (true, _) => next == at,
         (false, Time::First) => false,
-        // It may have been added at the first time, and only the answer was lost.
-        (false, Time::Second) => holds(&connection, log, at, batch).await?,
+        // It may have been added before, and only the answer was lost.
+        (false, Time::Again) => holds(&connection, log, at, batch).await?,
     };
     Ok(if there { done } else { Append::Moved { next } })
 }

@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use rethread_store::backend::{
     Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Hints, Key, Listed, LogKey,
-    LogName, Position, Put, Space, Target, Version,
+    LogName, Position, Put, Space, Target, Unanswered, Version,
 };
 use rethread_store::{BlobId, EntryId, Error, Line, Result, SessionId};
 
-use crate::connections::Connections;
+use crate::connections::{Connections, Time};
 use crate::logs::Batch;
 use crate::notifier::Notifier;
 use crate::settings::Settings;
@@ -26,6 +26,7 @@ pub struct PostgresBackend {
     connections: Connections,
     notifier: Notifier,
     settings: Settings,
+    unanswered: Unanswered<Batch>,
 }
 
 impl PostgresBackend {
@@ -33,7 +34,7 @@ impl PostgresBackend {
     pub fn new(settings: Settings) -> Result<Self> {
         let connections = Connections::new(settings.clone())?;
         let notifier = Notifier::start(settings.clone(), connections.runtime());
-        Ok(Self { connections, notifier, settings })
+        Ok(Self { connections, notifier, settings, unanswered: Unanswered::default() })
     }
 }
 
@@ -46,6 +47,7 @@ impl Backend for PostgresBackend {
             across_hosts: true,
             keeps: true,
             max_record: 64 << 20,
+            knows_its_own: true,
         }
     }
 
@@ -68,9 +70,17 @@ impl Backend for PostgresBackend {
     }
 
     async fn append(&self, log: &LogKey, at: Position, lines: &[Line], _: Durability) -> Result<Append> {
-        let batch = Batch::new();
+        // One that is tried again keeps its number, whatever became of the server meanwhile.
+        let tried = self.unanswered.take(log, at, lines);
+        let time = if tried.is_some() { Time::Again } else { Time::First };
+        let batch = tried.unwrap_or_else(Batch::new);
         let append = |connection, time| logs::append(connection, log, at, lines, batch, time);
-        let appended = self.connections.write_again("append to", append).await?;
+        let appended =
+            self.connections.write_since(time, "append to", append).await.inspect_err(|failure| {
+                if time == Time::Again || failure.is_uncertain() {
+                    self.unanswered.add(log, at, lines, batch);
+                }
+            })?;
         if log.name == LogName::Messages && !lines.is_empty() && matches!(appended, Append::Done { .. }) {
             self.notifier.tell(&log.session);
         }

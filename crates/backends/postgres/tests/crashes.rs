@@ -5,10 +5,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pollster::block_on;
-use rethread_store::{Options, Store};
+use rethread_store::backend::{Backend as _, From};
+use rethread_store::{Options, Session, Store};
 use rethread_testkit::Postgres;
 
-use crate::kit::{entry, ids, installed, on, store_on};
+use crate::kit::{entry, ids, installed, messages, on, store_on};
+use crate::proxy::Proxy;
 
 const APPENDERS: usize = 4;
 const KILLS: usize = 4;
@@ -54,6 +56,49 @@ fn a_server_that_is_killed_loses_nothing_it_acknowledged_and_doubles_nothing() {
     }
     assert_eq!(there.len(), appended.iter().map(Vec::len).sum::<usize>());
     assert!(block_on(store.verify(session.id())).unwrap().is_ok());
+}
+
+#[test]
+fn equal_lines_of_two_writers_are_both_there_once_whoever_loses_an_answer_with_the_server() {
+    let Some(server) = installed(Postgres::start(&[], &[])) else { return };
+    let (proxy, database) = (Proxy::to(server.port()), server.database());
+    let (one, ours) = store_on(&proxy.url(&database));
+    let other = Store::new(on(&server.url(&database)), Options::default());
+    let say = |session: &Session, id: &str| block_on(session.append(entry(id))).unwrap().wait().unwrap();
+    let mut expected = Vec::new();
+    for is_written in [false, true] {
+        say(&ours, "a");
+        say(&ours, "b");
+        // Whoever opens it now goes on where we would: what both say next is the same to the byte.
+        let theirs = block_on(other.open(ours.id())).unwrap();
+        // The hints of what was said are on their way before the next answer is that of an append.
+        thread::sleep(Duration::from_millis(200));
+        proxy.leave_waiting();
+        if is_written {
+            proxy.lose_after(0);
+        } else {
+            proxy.keep_back();
+        }
+        let ticket = block_on(ours.append(entry("same"))).unwrap();
+        if is_written {
+            let written = "SELECT count(*) FROM rethread.lines WHERE position = 7";
+            wait_for(&server, &database, written);
+        }
+        server.kill();
+        server.restart();
+        say(&theirs, "same");
+        proxy.lose_nothing();
+        proxy.let_through();
+        proxy.turn_away();
+        ticket.wait().unwrap();
+        expected.extend(["a", "b", "same", "same"]);
+        let lines = block_on(on(&server.url(&database)).read(&messages("s"), From::Position(1), 1 << 20))
+            .unwrap()
+            .lines;
+        let there: Vec<_> = lines.iter().map(|line| line.stamp().id.to_string()).collect();
+        assert_eq!(there, expected, "written: {is_written}");
+    }
+    one.close().unwrap();
 }
 
 /// Holds the place that the next record of a log will take, without ever filling it: whoever adds one waits there, in the

@@ -53,6 +53,51 @@ fn an_append_that_looks_like_anothers_is_not_taken_for_done_when_its_answer_is_l
 }
 
 #[test]
+fn an_append_is_known_again_however_often_it_was_tried_and_whoever_has_looked_since() {
+    let Some(server) = server() else { return };
+    let (proxy, database) = (Proxy::to(server.port()), server.database());
+    let (one, other) = (on(&proxy.url(&database)), on(&server.url(&database)));
+    let log = messages("s");
+    let append = |backend: &PostgresBackend, at, id: &str| {
+        block_on(backend.append(&log, at, &[line(at, id)], Durability::Synced))
+    };
+    let done = Append::Done { durability: Durability::Synced, found: Vec::new() };
+    assert_eq!([append(&one, 0, "a").unwrap(), append(&one, 1, "b").unwrap()], [done.clone(), done.clone()]);
+    // The first answer is lost, and nobody can ask again: not at once, nor later.
+    proxy.lose_after(0);
+    proxy.leave_waiting();
+    let giving_up = || {
+        while proxy.waiting() == 0 {
+            std::thread::sleep(Duration::from_millis(5))
+        }
+    };
+    for _ in 0..3 {
+        std::thread::scope(|scope| {
+            let ours = scope.spawn(|| append(&one, 2, "same"));
+            giving_up();
+            proxy.turn_away();
+            proxy.leave_waiting();
+            assert!(ours.join().unwrap().is_err_and(|error| error.is_passing()));
+        });
+    }
+    assert_eq!(append(&other, 2, "same").unwrap(), Append::Moved { next: 3 });
+    assert_eq!(append(&other, 3, "same").unwrap(), done);
+    proxy.turn_away();
+    assert_eq!(block_on(one.read(&log, From::Last, 1)).unwrap().next, 4);
+    assert_eq!(append(&one, 2, "same").unwrap(), done, "ours, beneath another's");
+    assert_eq!(
+        append(&one, 2, "same").unwrap(),
+        Append::Moved { next: 4 },
+        "it was answered: this is another"
+    );
+    assert_eq!(
+        append(&one, 3, "same").unwrap(),
+        Append::Moved { next: 4 },
+        "the same as another's is not ours"
+    );
+}
+
+#[test]
 fn a_document_whose_answer_is_lost_is_ours_and_not_in_conflict_with_us() {
     let Some(server) = server() else { return };
     let (proxy, database) = (Proxy::to(server.port()), server.database());

@@ -183,12 +183,17 @@ impl Bucket {
     }
 
     /// Puts an object under a condition that does not hold, and returns whether it was put nevertheless.
-    pub(crate) async fn is_put_against(&self, key: &str, condition: &Expected, bytes: Bytes) -> Result<bool> {
+    pub(crate) async fn is_put_against(
+        &self,
+        key: &str,
+        condition: &Expected,
+        bytes: Bytes,
+    ) -> Result<bool, Failure> {
         match self.send(key, condition, bytes).await.0 {
             Ok(_) => Ok(true),
             // Some say that there is none which the condition could be about.
             Err(Failure::Conflict | Failure::Missing) => Ok(false),
-            Err(failure) => Err(failure.told("write to", &self.place)),
+            Err(failure) => Err(failure),
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) enum Failure {
     Beyond,
     /// The server refused: nothing was changed.
     Refused(Error),
+    /// The server refused because of who asked: nothing was changed.
+    Forbidden(Error),
     /// The server could not be reached, or could not do it now: nothing was changed.
     Busy(Error),
     /// What became of it is not known.
@@ -42,8 +44,11 @@ impl Failure {
             (_, None) if text().contains("416 Range Not Satisfiable") => return Failure::Beyond,
             _ => {}
         }
+        let is_forbidden = matches!(said, Said::PermissionDenied { .. } | Said::Unauthenticated { .. })
+            || text().contains("405 Method Not Allowed");
         let error = trouble(action, place, said);
         match interrupted {
+            None if is_forbidden => Failure::Forbidden(error),
             None => Failure::Refused(error),
             Some(true) => Failure::Busy(error),
             Some(false) => Failure::Lost(error),
@@ -57,7 +62,10 @@ impl Failure {
     /// Returns what to tell a caller who had no reason to expect this.
     pub(crate) fn told(self, action: &'static str, place: &str) -> Error {
         match self {
-            Failure::Refused(error) | Failure::Busy(error) | Failure::Lost(error) => error,
+            Failure::Refused(error)
+            | Failure::Forbidden(error)
+            | Failure::Busy(error)
+            | Failure::Lost(error) => error,
             other => backend(action, Odd { place: place.to_owned(), what: format!("{other:?}") }),
         }
     }
@@ -152,6 +160,14 @@ struct Odd {
 pub(crate) struct Unfit {
     pub(crate) place: String,
     pub(crate) reason: &'static str,
+}
+
+/// A server that this backend cannot work with, in its own words.
+#[derive(Debug, thiserror::Error)]
+#[error("{place} refused a request with a condition (If-None-Match, If-Match), and every write has one")]
+pub(crate) struct Unconditional {
+    pub(crate) place: String,
+    pub(crate) source: Error,
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use rethread_store::{Error, Result};
 
 use crate::bucket::{Bucket, Expected, Got};
+use crate::failure::{Failure, Unconditional, backend};
 use crate::layout::{self, MARKER, VERSION};
 
 /// No object has this tag.
@@ -17,6 +18,8 @@ pub(crate) struct Ground {
     known: AtomicU8,
     /// The server was asked to break a promise, and did not.
     is_tried: AtomicBool,
+    /// Somebody has looked, and there was nothing yet.
+    is_empty: AtomicBool,
 }
 
 const READABLE: u8 = 1;
@@ -32,6 +35,7 @@ impl Ground {
         if is_laid {
             self.known.fetch_max(READABLE, Ordering::AcqRel);
         }
+        self.is_empty.store(!is_laid, Ordering::Release);
         Ok(is_laid)
     }
 
@@ -48,7 +52,8 @@ impl Ground {
                 self.known.fetch_max(WRITABLE, Ordering::AcqRel);
             }
             // Whoever may only read cannot try it, and does no harm by reading.
-            Ok(None) | Err(_) => {}
+            Ok(None) | Err(Failure::Forbidden(_)) => {}
+            Err(failure) => return Err(untried(bucket, failure)),
         }
         self.is_tried.store(true, Ordering::Release);
         Ok(is_laid)
@@ -60,11 +65,17 @@ impl Ground {
         if self.known.load(Ordering::Acquire) >= WRITABLE {
             return Ok(());
         }
-        if !self.is_laid(bucket).await? {
-            bucket.replace(MARKER, &Expected::Absent, mark()).await?;
+        // Where nothing was a moment ago it is made. Should another have been faster, what it made is looked at first.
+        if self.is_empty.swap(false, Ordering::AcqRel) || !self.is_laid(bucket).await? {
+            let made = bucket.is_put_against(MARKER, &Expected::Absent, mark()).await;
+            if !made.map_err(|failure| untried(bucket, failure))? {
+                self.is_laid(bucket).await?;
+            }
         }
-        if let Some(promise) = broken_promise(bucket, true).await? {
-            return Err(bucket.unfit(promise));
+        match broken_promise(bucket, true).await {
+            Ok(None) => {}
+            Ok(Some(promise)) => return Err(bucket.unfit(promise)),
+            Err(failure) => return Err(untried(bucket, failure)),
         }
         self.known.fetch_max(WRITABLE, Ordering::AcqRel);
         Ok(())
@@ -76,21 +87,32 @@ fn mark() -> Bytes {
     Bytes::from(format!("rethread {VERSION}\n"))
 }
 
+/// Returns what to say of a server that could not be tried.
+fn untried(bucket: &Bucket, failure: Failure) -> Error {
+    match failure {
+        Failure::Refused(source) => {
+            backend("use", Unconditional { place: bucket.place().to_owned(), source })
+        }
+        failure => failure.told("write to", bucket.place()),
+    }
+}
+
 /// Asks the server for what it must refuse; returns how it would let writers down if it does it. Nothing is made by that
 /// where the marker is; where it is not, an object of its own is there for as long as that takes.
-async fn broken_promise(bucket: &Bucket, is_laid: bool) -> Result<Option<&'static str>> {
+async fn broken_promise(bucket: &Bucket, is_laid: bool) -> Result<Option<&'static str>, Failure> {
     if is_laid {
         return broken_about(bucket, MARKER).await;
     }
     let key = layout::tried();
-    bucket.replace(&key, &Expected::Absent, mark()).await?;
+    bucket.is_put_against(&key, &Expected::Absent, mark()).await?;
     let broken = broken_about(bucket, &key).await;
-    bucket.delete(&[key]).await?;
+    // It does no harm to anybody, should this caller be one who may not delete.
+    let _ = bucket.delete(&[key]).await;
     broken
 }
 
 /// The same, about an object that is there.
-async fn broken_about(bucket: &Bucket, key: &str) -> Result<Option<&'static str>> {
+async fn broken_about(bucket: &Bucket, key: &str) -> Result<Option<&'static str>, Failure> {
     if bucket.is_put_against(key, &Expected::Absent, mark()).await? {
         return Ok(Some("ignores If-None-Match, so appends at once would overwrite each other"));
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rethread_store::SessionId;
-use rethread_store::backend::LogKey;
+use rethread_store::backend::{LogKey, Unanswered};
 
 use crate::layout;
 use crate::piece::Piece;
@@ -26,6 +26,8 @@ pub(crate) struct Known {
     turns: Mutex<HashMap<LogKey, Turn>>,
     tails: Mutex<HashMap<LogKey, Seen>>,
     parts: Mutex<VecDeque<(String, Arc<Piece>)>>,
+    /// What was appended, perhaps.
+    pub(crate) unanswered: Unanswered<()>,
 }
 
 /// Who has it may append.
@@ -56,7 +58,13 @@ impl Seen {
 impl Default for Known {
     fn default() -> Self {
         let writer = layout::fresh();
-        Self { writer, turns: Mutex::default(), tails: Mutex::default(), parts: Mutex::default() }
+        Self {
+            writer,
+            turns: Mutex::default(),
+            tails: Mutex::default(),
+            parts: Mutex::default(),
+            unanswered: Unanswered::default(),
+        }
     }
 }
 

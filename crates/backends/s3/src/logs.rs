@@ -22,10 +22,33 @@ pub(crate) async fn append(
     at: Position,
     lines: &[Line],
 ) -> Result<Append> {
-    let done = Append::Done { durability: Durability::Synced, found: Vec::new() };
     // One after the other: so whatever this writer has added is known, but for what it got no answer to.
     let turn = known.turn(log);
     let _turn = turn.lock().await;
+    let time = if known.unanswered.take(log, at, lines).is_some() { Time::Again } else { Time::First };
+    let appended = add(bucket, known, log, at, lines, time).await;
+    if appended.as_ref().is_err_and(|error| time == Time::Again || error.is_passing()) {
+        known.unanswered.add(log, at, lines, ());
+    }
+    appended
+}
+
+/// Whether something is done for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Time {
+    First,
+    Again,
+}
+
+async fn add(
+    bucket: &Bucket,
+    known: &Known,
+    log: &LogKey,
+    at: Position,
+    lines: &[Line],
+    time: Time,
+) -> Result<Append> {
+    let done = Append::Done { durability: Durability::Synced, found: Vec::new() };
     let next = |seen: &Option<Seen>| seen.as_ref().map_or(0, |seen| seen.tail.next());
     let mut seen = known.tail(log);
     if next(&seen) != at || lines.is_empty() {
@@ -33,6 +56,10 @@ pub(crate) async fn append(
     }
     for _ in 0..ATTEMPTS {
         if next(&seen) != at {
+            // It may have been added before, and somebody has looked since.
+            if time == Time::Again && is_ours(bucket, known, log, seen.as_ref(), at, lines).await? {
+                return Ok(done);
+            }
             return Ok(Append::Moved { next: next(&seen) });
         }
         if lines.is_empty() {

@@ -56,6 +56,7 @@ impl Backend for S3Backend {
             across_hosts: true,
             keeps: true,
             max_record: 64 << 20,
+            knows_its_own: true,
         }
     }
 

@@ -84,7 +84,8 @@ impl HttpService for Wire {
             self.clock.learn(date);
         }
         let status = head.status;
-        let is_passing = status.is_server_error()
+        // What is not implemented will not be a moment later.
+        let is_passing = (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED)
             || [StatusCode::TOO_MANY_REQUESTS, StatusCode::REQUEST_TIMEOUT].contains(&status);
         if is_passing {
             // Its words say why; without them, the number has to do.

@@ -175,6 +175,10 @@ fn a_request_that_comes_after_its_sender_gave_up_is_made_certain_of_and_doubles_
     // Whoever gave up looks now, and is told the truth for good.
     let next = block_on(backend.read(&log, From::Last, 1)).unwrap().next;
     assert_eq!(next, 2, "what nobody knew of was sent again");
+    // The writer does not know that, and tries it again, just so: it is there, once, and known to be ours.
+    append(&backend, &log, &[line(1, "late")]);
+    let another = block_on(backend.append(&log, 1, &[line(1, "late")], Durability::Synced)).unwrap();
+    assert_eq!(another, Append::Moved { next: 2 }, "it was answered: this is another");
     append(&backend, &log, &[line(2, "b")]);
     place.way.let_through();
     std::thread::sleep(Duration::from_millis(300));
@@ -190,12 +194,14 @@ fn a_request_that_comes_after_others_went_on_is_refused() {
     place.way.meet([Some(Mishap::KeepBack)]);
     let late = block_on(backend.append(&log, 1, &[line(1, "late")], Durability::Synced));
     assert!(late.is_err());
-    append(&other, &log, &[line(1, "b")]);
+    // The same to the byte, and still another's.
+    append(&other, &log, &[line(1, "late")]);
     place.way.let_through();
     std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(block_on(backend.read(&log, From::Last, 1)).unwrap().next, 2);
     let stray = block_on(backend.append(&log, 1, &[line(1, "late")], Durability::Synced)).unwrap();
     assert_eq!(stray, Append::Moved { next: 2 });
-    assert_eq!(names(&whole(&backend, &log).lines), ["a", "b"]);
+    assert_eq!(names(&whole(&backend, &log).lines), ["a", "late"]);
 }
 
 #[test]

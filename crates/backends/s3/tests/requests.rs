@@ -1,8 +1,10 @@
 //! What things cost, counted where they pass.
 
+use std::time::Duration;
+
 use pollster::block_on;
-use rethread_store::Entry;
-use rethread_store::backend::{Backend as _, Space};
+use rethread_store::backend::{Backend as _, From, Space};
+use rethread_store::{Claim, Entry};
 
 use crate::kit::{Place, append, entry, ids, messages, sized, whole};
 
@@ -16,10 +18,12 @@ fn batch(number: usize) -> Vec<Entry> {
 }
 
 #[test]
-fn ten_thousand_entries_in_a_hundred_batches_take_a_hundred_and_ten_requests_and_five_to_open() {
+fn ten_thousand_entries_in_a_hundred_batches_take_a_hundred_and_ten_requests_nine_to_begin_and_five_to_open()
+{
     let Some(place) = Place::new() else { return };
     let (store, session) = place.session();
-    place.way.requests();
+    let begun = place.way.requests();
+    assert!(begun.len() <= 9, "to begin where nothing is: {begun:#?}");
     for number in 0..100 {
         let tickets: Vec<_> =
             batch(number).into_iter().map(|entry| block_on(session.append(entry)).unwrap()).collect();
@@ -31,7 +35,8 @@ fn ten_thousand_entries_in_a_hundred_batches_take_a_hundred_and_ten_requests_and
         asked.iter().filter(|asked| asked.starts_with("PUT") && asked.contains("messages.log")).count();
     assert!(batches >= 100 && asked.len() * 10 <= batches * 11, "{} requests for {batches}", asked.len());
     store.close().unwrap();
-    place.way.requests();
+    let asked = place.way.requests();
+    assert!(asked.len() <= 5, "to remember what the session is, for whoever opens it: {asked:#?}");
 
     let store = place.store();
     let session = block_on(store.open(&"s".parse().unwrap())).unwrap();
@@ -44,6 +49,32 @@ fn ten_thousand_entries_in_a_hundred_batches_take_a_hundred_and_ten_requests_and
     let asked = place.way.requests();
     assert_eq!(read.lines.len(), 10_001);
     assert!(asked.len() <= 5, "to read the log from its first byte to its last: {asked:#?}");
+}
+
+/// The calls are those of `look_at_one` in the keeper, which does that every three seconds for each session that another drives:
+/// docs/scaling.md says what it costs.
+#[test]
+fn a_look_at_a_session_that_another_keeper_drives_takes_eleven_requests() {
+    let Some(place) = Place::new() else { return };
+    let (store, session) = place.session();
+    let timed = Entry::parse(r#"{"uuid":"a","timestamp":"2026-02-09T10:00:00Z"}"#).unwrap();
+    block_on(session.append(timed)).unwrap().wait().unwrap();
+    let _lease = block_on(session.lease("test", Duration::from_secs(60), Claim::IfFree)).unwrap();
+    let (other, id, log) = (place.store(), session.id(), messages("s"));
+    let look = || {
+        place.way.requests();
+        let backend = other.backend();
+        assert!(block_on(backend.stat(id)).unwrap().is_some());
+        assert_eq!(block_on(other.metadata(id)).unwrap().session_id, *id);
+        assert!(block_on(block_on(other.open(id)).unwrap().driver()).unwrap().is_some());
+        let next = block_on(backend.read(&log, From::Last, 1)).unwrap().next;
+        assert!(next > 0);
+        place.way.requests().len()
+    };
+    look();
+    assert_eq!(look(), 11);
+    store.close().unwrap();
+    assert!(look() <= 11, "no more if what it is was cached");
 }
 
 #[test]

@@ -55,6 +55,33 @@ fn a_server_that_ignores_conditions_is_refused_at_open_and_before_anything_is_ke
 }
 
 #[test]
+fn a_server_that_cannot_be_tried_is_refused_unless_it_only_says_that_we_may_not_write() {
+    let (Some(empty), Some(place)) = (Place::new(), Place::new()) else { return };
+    block_on(place.backend().put(&key(), b"1", Expect::Any)).unwrap();
+    for place in [&empty, &place] {
+        let list = || block_on(place.backend().list(Space::Sessions, None, 9));
+        for status in ["501 Not Implemented", "400 Bad Request"] {
+            place.way.answer_conditions(Some(status));
+            let listed = told(&list().unwrap_err());
+            assert!(
+                listed.contains("refused a request with a condition") && listed.contains(status),
+                "{listed}"
+            );
+            let refused = block_on(place.backend().put(&key(), b"2", Expect::Any)).unwrap_err();
+            assert!(told(&refused).contains("refused a request with a condition"), "{}", told(&refused));
+        }
+        for status in ["401 Unauthorized", "403 Forbidden", "405 Method Not Allowed"] {
+            place.way.answer_conditions(Some(status));
+            assert!(list().unwrap().is_empty(), "{status}");
+            assert!(block_on(place.backend().put(&key(), b"2", Expect::Any)).is_err(), "{status}");
+        }
+        place.way.answer_conditions(None);
+        assert!(list().unwrap().is_empty());
+    }
+    assert_eq!((empty.names(""), place.names("")), (Vec::new(), vec!["documents/format".to_owned()]));
+}
+
+#[test]
 fn garage_is_refused_at_open_and_before_anything_is_kept() {
     let Some(garage) = Garage::start() else { return cannot("there is no Garage: scripts/setup garage") };
     let settings = Settings::parse(&format!("s3://{}/team/a", Garage::BUCKET)).unwrap();

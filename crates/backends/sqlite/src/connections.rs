@@ -127,8 +127,7 @@ impl Connections {
         if found == Found::Empty {
             connection.pragma_update(None, "page_size", PAGE).map_err(at("set up", &self.path))?;
         }
-        patiently(|| connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())))
-            .map_err(at("switch to WAL in", &self.path))?;
+        switch_to_wal(&connection, &self.path)?;
         connection.pragma_update(None, "synchronous", "full").map_err(at("set up", &self.path))?;
         // What is replaced or removed is written over: it may be the key of a session that somebody has erased.
         connection
@@ -160,6 +159,21 @@ impl Connections {
     }
 }
 
+/// Has what is written go to a write-ahead log first: everything that is promised of the file rests on that.
+fn switch_to_wal(connection: &Connection, path: &Path) -> Result<()> {
+    let switch = || connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0));
+    let mode: String = patiently(switch).map_err(at("switch to WAL in", path))?;
+    // SQLite does not call it an error if the file stays as it was.
+    if mode != "wal" {
+        return Err(Error::BadName {
+            what: "place for SQLite",
+            text: path.display().to_string(),
+            rule: "SQLite cannot keep a write-ahead log there (WAL); use a folder on a local disk, or PostgreSQL",
+        });
+    }
+    Ok(())
+}
+
 /// Tries again what SQLite does not wait for by itself.
 fn patiently<T>(mut work: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
     let begun = Instant::now();
@@ -179,6 +193,20 @@ fn patiently<T>(mut work: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_where_sqlite_can_keep_no_write_ahead_log_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, flags) = (folder.path().join("sessions.db"), OpenFlags::default());
+        // Whoever locks by files has no memory to share.
+        let without = Connection::open_with_flags_and_vfs(&path, flags, c"unix-dotfile").unwrap();
+        let error = switch_to_wal(&without, &path).unwrap_err();
+        let told = error.to_string();
+        assert!(told.contains("sessions.db") && told.contains("use a folder on a local disk"), "{told}");
+        assert!(!error.is_passing(), "nobody tries that again and again");
+        drop(without);
+        switch_to_wal(&Connection::open(&path).unwrap(), &path).unwrap();
+    }
 
     #[test]
     fn whatever_is_written_is_synced_with_its_transaction_and_nobody_else_writes_meanwhile() {

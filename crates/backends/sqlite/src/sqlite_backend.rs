@@ -43,6 +43,7 @@ impl Backend for SqliteBackend {
             across_hosts: false,
             keeps: true,
             max_record: 64 << 20,
+            knows_its_own: false,
         }
     }
 

@@ -1,4 +1,4 @@
-//! `scan`: secrets in the sessions of both homes.
+//! `scan`: secrets in the sessions of both homes, and in what is remembered of projects.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -35,10 +35,11 @@ impl std::convert::From<args::Scan> for Scan {
     }
 }
 
-/// A session of either home.
+/// A session of either home, or what the store remembers of a project.
 enum Home {
     Native(Box<rethread_transcripts::Session>),
     Stored(SessionId),
+    Memory { project: String, text: String },
 }
 
 /// A secret that was found.
@@ -63,6 +64,9 @@ impl Scan {
             match home {
                 Home::Native(session) => native(session, context, &mut scan, ui),
                 Home::Stored(id) => stored(id, context, &mut read, &mut scan, ui)?,
+                Home::Memory { project, text } => {
+                    scan.content(text.as_bytes(), &format!("memory of {project}"))
+                }
             }
             let found = scan.found;
             all += found.len();
@@ -70,7 +74,12 @@ impl Scan {
             self.show(home, &found, context, ui)?;
         }
         if self.answer == Answer::Text {
-            let looked_at = count(homes.len() as u64, "session");
+            let memories = homes.iter().filter(|home| matches!(home, Home::Memory { .. })).count();
+            let mut looked_at = count((homes.len() - memories) as u64, "session");
+            if memories > 0 {
+                looked_at =
+                    format!("{looked_at} and what is remembered of {}", count(memories as u64, "project"));
+            }
             let sum = match all {
                 0 => "no secret found".into(),
                 _ => format!("{} in {telling} of them", count(all as u64, "secret")),
@@ -100,13 +109,16 @@ impl Scan {
                 homes.push(Home::Stored(id));
             }
         }
+        let memories = pollster::block_on(context.store.project_memories())?.into_iter();
+        homes.extend(memories.map(|(project, memory)| Home::Memory { project, text: memory.text }));
         Ok(homes)
     }
 
     fn show(&self, home: &Home, found: &[Secret], context: &Context, ui: &mut Ui) -> Result<(), Failure> {
         let (id, name) = match home {
-            Home::Native(session) => (session.session_id.as_str(), session.name.as_deref()),
-            Home::Stored(id) => (id.as_str(), None),
+            Home::Native(session) => (Some(session.session_id.as_str()), session.name.as_deref()),
+            Home::Stored(id) => (Some(id.as_str()), None),
+            Home::Memory { project, .. } => (None, Some(project.as_str())),
         };
         let home = if matches!(home, Home::Native(_)) { "native" } else { "stored" };
         if self.answer == Answer::Json {
@@ -119,7 +131,8 @@ impl Scan {
             return Ok(());
         }
         if !found.is_empty() {
-            ui.line(Tone::Strong, &format!("{}  {}", context.short_of(id), name.unwrap_or(home)))?;
+            let id = id.map_or_else(|| "memory".into(), |id| context.short_of(id));
+            ui.line(Tone::Strong, &format!("{id}  {}", name.unwrap_or(home)))?;
         }
         for Secret { kind, length, beginning, place, line } in found {
             let text = format!("  {kind}  {beginning}… of {length} characters, {place}, line {line}");

@@ -1,6 +1,6 @@
 //! What a writer thread does with one batch of one log.
 
-use crate::backend::{Append, Backend, Damage, Durability, From, LogKey, LogName};
+use crate::backend::{Append, Backend, Damage, Durability, From, LogKey, LogName, holds};
 use crate::defect::Defect;
 use crate::error::{Error, Result};
 use crate::ticket::Ack;
@@ -12,8 +12,6 @@ use super::queue::Batch;
 
 /// How often a batch is composed anew because others were faster, before it goes back to the queue.
 const ATTEMPTS: usize = 100;
-
-const READ_AHEAD: usize = 1 << 20;
 
 /// What earlier batches of a log have left unsynced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -288,8 +286,11 @@ async fn moved(
         return Err(Error::Gone(log.session.clone()));
     }
     let ours = match failed {
-        Some(composed) => is_there(backend, log, composed).await?,
-        None => false,
+        // Where the backend knows its own, it would have said so.
+        Some(composed) if !backend.capabilities().knows_its_own => {
+            holds(backend, log, composed.at, &composed.lines).await?
+        }
+        _ => false,
     };
     if ours {
         backend.settle(log).await?;
@@ -315,20 +316,6 @@ async fn moved(
 /// Returns whether a log certainly ends where a batch would have begun.
 async fn ends_at(backend: &dyn Backend, log: &LogKey, position: u64) -> bool {
     backend.read(log, From::Last, 1).await.is_ok_and(|end| end.next == position)
-}
-
-async fn is_there(backend: &dyn Backend, log: &LogKey, composed: &Composed) -> Result<bool> {
-    let (mut from, mut rest) = (composed.at, composed.lines.as_slice());
-    while !rest.is_empty() {
-        let there = backend.read(log, From::Position(from), READ_AHEAD).await?;
-        let count = there.lines.len().min(rest.len());
-        if count == 0 || there.lines[..count] != rest[..count] {
-            return Ok(false);
-        }
-        from = there.next;
-        rest = &rest[count..];
-    }
-    Ok(true)
 }
 
 #[cfg(test)]
