@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::backend::{Backend, From, Key, LogKey, LogName, Position};
+use crate::backend::{Backend, Document, From, Key, LogKey, LogName, Position};
 use crate::defect::Defect;
 use crate::entry::Entry;
 use crate::error::Result;
@@ -147,14 +147,17 @@ impl Fold {
     }
 
     async fn read(backend: &dyn Backend, session: &SessionId, key: &Key) -> Result<Option<Self>> {
-        let document = backend.get(key).await?;
-        Ok(document.and_then(|document| Self::from_document(&document.bytes)).filter(|fold| {
-            // A document copied from elsewhere says nothing about this session.
-            fold.metadata.session_id == *session && fold.version == VERSION
-        }))
+        Ok(backend.get(key).await?.and_then(|document| Self::of_document(&document, session)))
     }
 
-    fn from_document(bytes: &[u8]) -> Option<Self> {
+    /// Returns the fold that a document holds, if it can be read and is one of this session.
+    pub(crate) fn of_document(document: &Document, session: &SessionId) -> Option<Self> {
+        // A document copied from elsewhere says nothing about this session.
+        Self::from_bytes(&document.bytes)
+            .filter(|fold| fold.metadata.session_id == *session && fold.version == VERSION)
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut metadata: Map<String, Value> = serde_json::from_slice(bytes).ok()?;
         let check = metadata.get_mut("_fold")?.as_object_mut()?.remove("check")?;
         if check != checksum(&metadata) {

@@ -42,6 +42,7 @@ mod gc;
 mod health;
 mod id;
 mod import;
+mod known_folds;
 mod lease;
 mod listing;
 mod memory;

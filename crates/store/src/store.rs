@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::fold::Fold;
 use crate::health::{Event, Health};
 use crate::id::{EntryId, SessionId};
+use crate::known_folds::KnownFolds;
 use crate::lease::Sightings;
 use crate::metadata::Metadata;
 use crate::note::{Note, Origin};
@@ -82,6 +83,7 @@ pub(crate) struct Inner {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) writer: Writer,
     pub(crate) sightings: Sightings,
+    folds: KnownFolds,
     options: Options,
 }
 
@@ -159,7 +161,15 @@ impl Store {
     /// Opens the sessions of a shared backend.
     pub fn on(backend: Arc<dyn Backend>, options: Options) -> Self {
         let writer = Writer::new(backend.clone(), options.durability, options.limits.clone());
-        Self { inner: Arc::new(Inner { backend, writer, sightings: Sightings::default(), options }) }
+        Self {
+            inner: Arc::new(Inner {
+                backend,
+                writer,
+                sightings: Sightings::default(),
+                folds: KnownFolds::default(),
+                options,
+            }),
+        }
     }
 
     /// Returns whether entries are kept as they are, secrets and all.
@@ -270,7 +280,7 @@ impl Store {
     pub(crate) async fn fold(&self, id: &SessionId) -> Result<Fold> {
         self.catch_up(id).await;
         self.check_erased(id).await?;
-        Fold::load(&*self.inner.backend, id).await
+        self.inner.folds.load(&*self.inner.backend, id).await
     }
 
     /// Whoever asks for an erased session does not get it, though a fork may still read through it.

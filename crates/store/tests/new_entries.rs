@@ -128,6 +128,29 @@ fn to_go_on_from_an_older_entry_reads_that_entry_and_not_the_log() {
     assert!(read < 100, "{read} lines were read for 20 branches of a log of 500");
 }
 
+/// A session that is open has no cached metadata yet. Each look at one read all that was said in it.
+#[test]
+fn whoever_looks_at_an_open_session_again_reads_what_came_since() {
+    let backend = Arc::new(Counting::default());
+    let [ours, theirs] = [(); 2].map(|()| Store::on(backend.clone(), Options::default()));
+    let session = conversation(&ours, "s", 500);
+    assert_eq!(run(theirs.metadata(session.id())).unwrap().message_count, 500);
+    for number in 501..=520 {
+        run(async { session.append(message(number)).await?.await }).unwrap();
+        let before = backend.read.load(Ordering::SeqCst);
+        let metadata = run(theirs.metadata(session.id())).unwrap();
+        assert_eq!(metadata.message_count, number as u64);
+        assert_eq!(run(run(theirs.open(session.id())).unwrap().metadata()).unwrap(), metadata);
+        let read = backend.read.load(Ordering::SeqCst) - before;
+        assert!(read < 10, "{read} lines were read for one that is new");
+    }
+    // Another one of the same name is not taken for it.
+    run(theirs.purge(session.id())).unwrap();
+    assert!(run(theirs.metadata(session.id())).is_err());
+    conversation(&ours, "s", 3);
+    assert_eq!(run(theirs.metadata(session.id())).unwrap().message_count, 3);
+}
+
 /// Counts the lines that are read.
 #[derive(Debug, Default)]
 pub(crate) struct Counting {
