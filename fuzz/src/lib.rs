@@ -12,6 +12,7 @@ mod choices;
 mod damage;
 mod folder;
 mod home;
+mod journal;
 mod line;
 mod log;
 mod memory_disk;
@@ -31,6 +32,7 @@ pub use checkpoint::{plan, record};
 pub use damage::damage;
 pub use folder::folder;
 pub use home::{Home, Whole, read_all};
+pub use journal::journal;
 pub use line::{entry, line};
 pub use log::log;
 pub use names::names;
@@ -48,6 +50,7 @@ pub const TARGETS: &[Target] = &[
     ("log", log),
     ("damage", damage),
     ("segments", segments),
+    ("journal", journal),
     ("caches", caches),
     ("sealed_catalog", sealed_catalog),
     ("sealed_metadata", sealed_metadata),

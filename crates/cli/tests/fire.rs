@@ -3,6 +3,8 @@
 #[expect(clippy::expect_used, reason = "a table that cannot be written is a failure")]
 #[path = "../../store/tests/fire/effort.rs"]
 pub(crate) mod effort;
+#[path = "../../store/tests/fire/side_by_side.rs"]
+mod side_by_side;
 
 pub(crate) mod appender;
 mod clock;
@@ -21,7 +23,6 @@ mod refusals;
 mod rewind_full_disk;
 mod rewind_power;
 mod rewinds;
-mod side_by_side;
 mod stopped;
 mod strace;
 mod syscalls;

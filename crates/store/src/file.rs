@@ -435,14 +435,17 @@ impl Backend for FileBackend {
     }
 
     async fn sweep(&self) -> Result<u64> {
-        let trash = self.root.join("trash");
-        let mut swept = 0;
-        for name in self.names(&trash)? {
+        let (trash, sessions) = (self.root.join("trash"), self.root.join("sessions"));
+        let (taken, mut swept) = (self.names(&trash)?, 0);
+        if !taken.is_empty() {
+            // Whoever took it away may not have got so far: then a power cut brings back a session without its files.
+            self.disk.sync_folder(&sessions).map_err(Error::io("sync", &sessions))?;
+        }
+        for name in taken {
             let path = trash.join(name);
             self.disk.remove_tree(&path).map_err(Error::io("remove", &path))?;
             swept += 1;
         }
-        let sessions = self.root.join("sessions");
         for name in self.names(&sessions)? {
             let path = sessions.join(&name);
             let old = self.disk.stat(&path).is_ok_and(|stat| stat.folder && document::is_abandoned(&stat));

@@ -5,18 +5,20 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::appender::{Appender, Pace};
-use super::effort::Effort;
+use super::effort::{Effort, torture};
 use super::ledger::{Ledger, Run};
 use crate::kit::Home;
 
 const PROCESSES: usize = 8;
-const ENTRIES: usize = 2000;
+const ENTRIES: usize = 2_000;
+const ENTRIES_IN_TORTURE: usize = 10_000;
 /// Of so many entries one is where its process is killed, and one where it is stopped.
 const ONE_IN: usize = 50;
 
 #[test]
 fn a_crowd_of_which_some_are_killed_and_some_are_stopped_loses_nothing_and_mixes_nothing_up() {
-    for round in Effort::new("8 processes on one session, 2,000 entries each", 1) {
+    let entries = if torture() { ENTRIES_IN_TORTURE } else { ENTRIES };
+    for round in Effort::new("8 processes on one session, thousands of entries each", 1) {
         let home = Home::new();
         home.answer(&["new", "--id", "s"]);
         let mut ledger = Ledger::new("s");
@@ -25,7 +27,7 @@ fn a_crowd_of_which_some_are_killed_and_some_are_stopped_loses_nothing_and_mixes
                 .map(|writer| {
                     let (home, mut rng) = (&home, round.rng());
                     rng.seed(round.seed ^ writer as u64);
-                    scope.spawn(move || write(home, writer, &mut rng))
+                    scope.spawn(move || write(home, writer, entries, &mut rng))
                 })
                 .collect();
             for writer in writers {
@@ -33,14 +35,14 @@ fn a_crowd_of_which_some_are_killed_and_some_are_stopped_loses_nothing_and_mixes
             }
         });
         ledger.check(&home);
-        assert_eq!(ledger.acknowledged(), PROCESSES * ENTRIES);
+        assert_eq!(ledger.acknowledged(), PROCESSES * entries);
         assert!(ledger.runs() > PROCESSES * 10, "only {} processes were needed", ledger.runs());
     }
 }
 
 /// Has its entries appended by one process after the other, until all of them are acknowledged.
-fn write(home: &Home, writer: usize, rng: &mut fastrand::Rng) -> Vec<Run> {
-    let (mut runs, mut left) = (Vec::new(), ENTRIES);
+fn write(home: &Home, writer: usize, entries: usize, rng: &mut fastrand::Rng) -> Vec<Run> {
+    let (mut runs, mut left) = (Vec::new(), entries);
     while left > 0 {
         // Most wait for each acknowledgement: where many come at once, none comes between two of them.
         let (pace, most) = if rng.u8(..4) == 0 { (Pace::Flood, ONE_IN) } else { (Pace::Lockstep, left) };

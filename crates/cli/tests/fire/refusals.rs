@@ -48,9 +48,9 @@ fn too_few_open_files_are_one_clear_error_and_nothing_is_lost() {
     let Some(template) = Template::new() else { return };
     // Below five the program cannot even be loaded; with twenty it has all that it needs.
     let limits = 5..20;
-    let effort = Effort::new("too few open files", (limits.len() * SCRIPT.len()) as u64);
-    side_by_side(effort, 4, |round| {
-        let number = round.number as usize;
+    let rounds = (limits.len() * SCRIPT.len()) as u64;
+    side_by_side(Effort::new("too few open files", rounds), 4, |round| {
+        let number = round.turn(rounds) as usize;
         let limit = format!("--nofile={0}:{0}", limits.start + number / SCRIPT.len() % limits.len());
         let (home, mut world) = template.copy();
         let command = |words: &[&str]| home.through(&["prlimit", &limit], words);
@@ -87,9 +87,9 @@ fn files_that_one_may_not_touch_are_one_clear_error_and_nothing_is_lost() {
     // By another process: a program that this one has open for writing, and with it a child just forked, cannot run.
     assert!(works("cp", &[env!("CARGO_BIN_EXE_rethread"), path.to_str().unwrap()]));
     let modes = [0o000, 0o400, 0o500, 0o300];
-    let rounds = SCRIPT.len() * PLACES.len() * modes.len();
-    side_by_side(Effort::new("files that one may not touch", rounds as u64), 4, |round| {
-        let number = round.number as usize;
+    let rounds = (SCRIPT.len() * PLACES.len() * modes.len()) as u64;
+    side_by_side(Effort::new("files that one may not touch", rounds), 4, |round| {
+        let number = round.turn(rounds) as usize;
         let (home, mut world) = template.copy();
         everything_in(home.path()).iter().for_each(|path| chown(path, Some(NOBODY), Some(NOBODY)).unwrap());
         let place = home.store().join(PLACES[number / SCRIPT.len() % PLACES.len()]);
@@ -119,9 +119,9 @@ fn files_that_are_set_fast_are_one_clear_error_and_nothing_is_lost() {
     };
     drop(fast);
     let Some(template) = Template::new() else { return };
-    let rounds = SCRIPT.len() * PLACES.len() * 2;
-    side_by_side(Effort::new("files that are set fast", rounds as u64), 4, |round| {
-        let number = round.number as usize;
+    let rounds = (SCRIPT.len() * PLACES.len() * 2) as u64;
+    side_by_side(Effort::new("files that are set fast", rounds), 4, |round| {
+        let number = round.turn(rounds) as usize;
         // Not every file system in memory knows the attribute.
         let (home, mut world) = template.copy_to(Home::new());
         let place = home.store().join(PLACES[number / SCRIPT.len() % PLACES.len()]);

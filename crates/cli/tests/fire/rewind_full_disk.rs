@@ -46,7 +46,7 @@ fn a_rewind_with_too_little_room_at_any_step_changes_nothing_and_works_with_room
         assert_eq!(home.run(&["checkpoint", "s", "--tree", "--after", "--message", "m"]).code, 0);
         let after = tree(&work);
         let filler = home.path().join("disk/filler");
-        fill_up(&filler, round.number as usize % STEPS as usize);
+        fill_up(&filler, round.turn(STEPS) as usize);
         let said = home.run(&["rewind", "s", "--to", "m"]);
         let found = tree(&work);
         match said.code {

@@ -95,7 +95,7 @@ fn a_rewind_that_is_killed_or_fails_at_any_system_call_ends_before_or_after() {
     let cases = Case::all();
     let effort = Effort::new("a rewind is killed or fails at a system call", cases.len() as u64);
     side_by_side(effort, 4, |round| {
-        let case = cases[round.number as usize % cases.len()];
+        let case = cases[round.turn(cases.len() as u64) as usize];
         for n in 1.. {
             let scene = Scene::new();
             let ended = scene.rewind(case, n);
@@ -118,7 +118,7 @@ fn a_recovery_that_is_killed_or_fails_at_any_system_call_ends_before_or_after() 
     let effort = Effort::new("a recovery is killed or fails at a system call", cases.len() as u64);
     side_by_side(effort, 4, |round| {
         let number = round.number as usize;
-        let case = cases[number % cases.len()];
+        let case = cases[round.turn(cases.len() as u64) as usize];
         // In `make test` each case meets one death, in `make torture` one after the other.
         let first = (number / cases.len() + round.rng().usize(..points.len())) % points.len();
         for m in 1.. {

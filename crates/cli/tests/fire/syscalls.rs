@@ -118,7 +118,7 @@ fn every_system_call_may_fail_or_be_the_last_one() {
     let cases = cases();
     let effort = Effort::new("a system call fails or is the last", cases.len() as u64);
     side_by_side(effort, 8, |round| {
-        let case = cases[round.number as usize % cases.len()];
+        let case = cases[round.turn(cases.len() as u64) as usize];
         let every = if torture() { 1 } else { case.every };
         let first = 1 + round.rng().usize(..every);
         let mut n = first;
@@ -142,7 +142,8 @@ fn tried(template: &Template, case: Case, n: usize) -> bool {
     let mut command = strace::through(&home, &fault, log.to_str().unwrap(), &paths, &words);
     world.prepare(&home, case.verb, case.session, case.parent);
     let (code, err) = if case.verb == Verb::Append {
-        let ended = Appender::start(command, Run::new("faulty", [100; 4]), Pace::Flood).end();
+        // One after the other, and enough of them for the log to get its journal.
+        let ended = Appender::start(command, Run::new("faulty", [100; 12]), Pace::Lockstep).end();
         world.add(case.session, ended.run);
         (ended.code, ended.err)
     } else {
@@ -170,7 +171,8 @@ fn tried(template: &Template, case: Case, n: usize) -> bool {
 
 fn paths(home: &Home, session: &str) -> Vec<PathBuf> {
     let made = home.store().join("sessions").join(session);
-    let new = ["", "lock", "messages.jsonl", "messages.index", "metadata.json"].map(|name| made.join(name));
+    let names = ["", "lock", "messages.jsonl", "messages.journal", "messages.index", "metadata.json"];
+    let new = names.map(|name| made.join(name));
     strace::everything_in(&home.store()).into_iter().chain(new).collect()
 }
 

@@ -285,7 +285,11 @@ impl Found {
         };
         let opening = Bytes::from(read_range(&*file, 0, LONGEST_HEADER).map_err(Error::io("read", path))?);
         let Some((header, begin)) = Header::read(&opening) else { return Ok(None) };
-        let is_of_it = || Ok(before(&*newest.file, header.from)? == header.before);
+        let is_of_it = || {
+            let before = before(&*newest.file, header.from)?;
+            // Before what lies beyond the end stands nothing, whatever the log.
+            Ok(before == header.before && (header.from == 0 || !before.is_empty()))
+        };
         if header.segment != newest.number || !is_of_it().map_err(Error::io("read", path))? {
             return Ok(None);
         }

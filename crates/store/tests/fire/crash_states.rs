@@ -10,7 +10,7 @@ use super::ledger::Ledger;
 use super::run::Run;
 use super::simulated_disk::{Journals, Moment};
 
-/// About forty operations, with everything that a store does.
+/// About fifty operations, with everything that a store does.
 fn script(run: &mut Run) {
     run.create("a");
     (0..3).for_each(|_| run.append("a"));
@@ -38,6 +38,9 @@ fn script(run: &mut Run) {
     run.list();
     run.reopen();
     run.append("a");
+    run.damage("a");
+    run.append("a");
+    run.repair("a");
     run.append("b");
     run.materialize("b");
     run.create("c");
@@ -56,6 +59,10 @@ fn script(run: &mut Run) {
     run.create("d");
     run.append("d");
     run.clear_away();
+    run.put_blob("kept");
+    run.refer_to("kept");
+    run.delete("d");
+    run.expire("d", &["blob", "other"]);
     run.reopen();
     run.append("e");
 }

@@ -1,14 +1,15 @@
-//! Every error that a disk gives, at every call that can have it, once and until it is seen.
+//! Every error that a disk gives, at every call that can have it, once and for good.
+
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
 
 use super::crash::{check, check_and_go_on};
-use super::effort::{Effort, torture};
+use super::effort::{Effort, Round, torture};
 use super::ledger::Ledger;
-use super::run::Run;
-use super::simulated_disk::{Call, Failure, Fault, Journals, SimulatedDisk, Span};
-
-/// There are far more of the others; `make torture` has all of them within minutes.
-const OTHERS_IN_MAKE_TEST: usize = 200;
-const A_PRIME: usize = 7_919;
+use super::run::{GaveUp, Run};
+use super::side_by_side::side_by_side;
+use super::simulated_disk::{Call, Failure, Fault, Journals, Moment, SimulatedDisk, Span};
 
 const FAILURES: [Failure; 7] = [
     Failure::Io,
@@ -20,79 +21,205 @@ const FAILURES: [Failure; 7] = [
     Failure::FailedSync,
 ];
 
-/// What a store does most, and once each what it does seldom.
-fn script(run: &mut Run) {
-    run.create("a");
-    run.append("a");
-    run.append_and_rename("a", "one");
-    run.fail_next_sync();
-    run.batch("a", &[40, 3_000, 5_000]);
-    run.group("a", 3, 1_500);
-    run.fork("a", 1, "b");
-    run.rename("b", "two");
-    run.append_transcript("a");
-    run.drive("b");
-    run.put_blob("blob");
-    run.remember("first");
-    run.list();
-    run.reopen();
-    run.append("a");
-    run.delete("a");
-    run.purge("a", &["b"]);
-    run.clear_away();
-    run.transfer("b", "c");
-    run.append("c");
+/// More than forty operations, with everything that a store does, in parts that are a process each: so a fault costs
+/// one part and not all of them, and there are thousands of faults.
+const SCRIPT: [fn(&mut Run); 11] = [
+    |run| {
+        run.create("a");
+        run.append("a");
+        run.append("a");
+        run.append_and_rename("a", "one");
+    },
+    |run| {
+        run.append_transcript("a");
+        run.append("a");
+        run.fail_next_sync();
+        run.batch("a", &[40, 3_000, 5_000]);
+    },
+    |run| {
+        run.group("a", 3, 1_500);
+        run.append_sized("a", 2_500);
+        run.append("a");
+        run.append_transcript("a");
+    },
+    |run| {
+        run.fork("a", 1, "b");
+        run.rename("b", "two");
+        run.append("b");
+    },
+    |run| {
+        run.drive("b");
+        run.branch("a", 1);
+        run.select("a", 2);
+        run.append("a");
+    },
+    |run| {
+        run.put_blob("blob");
+        run.remember("first");
+        run.list();
+        run.remember("second");
+        run.put_blob("blob");
+    },
+    |run| {
+        run.delete("b");
+        run.restore("b");
+        run.append("b");
+    },
+    |run| {
+        run.materialize("b");
+        run.append("b");
+        run.create("c");
+        run.append("c");
+    },
+    |run| {
+        run.fork("c", 0, "d");
+        run.append("d");
+        run.purge("c", &["d"]);
+    },
+    |run| {
+        run.transfer("b", "e");
+        run.append("e");
+        run.rename("e", "three");
+        run.list();
+    },
+    |run| {
+        run.delete("d");
+        run.clear_away();
+        run.expire("d", &["blob"]);
+        run.append("a");
+    },
+];
+
+/// What is there when a part of the script begins.
+type Start = (Moment, Ledger);
+
+/// A fault in a part of the script.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    journals: Journals,
+    part: usize,
+    fault: Fault,
 }
 
-/// Runs the script with a fault. Returns the calls it could have struck, and the run.
-fn run_with((journals, fault): (Journals, Fault), seed: u64) -> (Vec<Call>, Run) {
-    let disk = SimulatedDisk::new();
+/// Runs the script on a disk that is well. Returns where each of its parts starts.
+fn starts(journals: Journals) -> Vec<Start> {
+    let (disk, mut ledger) = (SimulatedDisk::new(), Ledger::default());
     disk.use_journals(journals);
-    disk.seed(seed);
-    let mut run = Run::on(&disk, Ledger::default());
-    run.under_fault = true;
-    disk.set(fault);
-    script(&mut run);
-    (disk.clear(), run)
+    let mut starts = Vec::new();
+    for part in SCRIPT {
+        starts.push((disk.moment("a part begins"), ledger.clone()));
+        let mut run = Run::on(&disk, ledger);
+        // One of its faults is a part of the script.
+        run.under_fault = true;
+        part(&mut run);
+        run.close();
+        ledger = run.ledger().clone();
+    }
+    starts
 }
 
-/// Returns every fault that the script can meet: those that leave part of a write, or that lose one, first.
-fn faults() -> (usize, Vec<(Journals, Fault)>) {
-    let (mut first, mut others) = (Vec::new(), Vec::new());
-    let both = [Journals::Never, Journals::Early];
-    for (failure, journals) in
-        FAILURES.into_iter().flat_map(|failure| both.map(|journals| (failure, journals)))
-    {
-        let (calls, _) = run_with((journals, Fault { failure, at: u64::MAX, span: Span::Once }), 1);
-        for (at, call) in (0..).zip(calls) {
-            let harms = matches!(failure, Failure::NoSpace | Failure::ShortWrite | Failure::FailedSync);
-            let foremost = harms && matches!(call, Call::Append | Call::Write | Call::Sync);
-            let faults = if foremost { &mut first } else { &mut others };
-            faults.extend([Span::Once, Span::Lasting].map(|span| (journals, Fault { failure, at, span })));
+/// A part of the script that is over.
+struct Ended {
+    run: Run,
+    /// The last call that failed while it was at work.
+    struck: String,
+    /// The calls that the fault concerned.
+    calls: Vec<(Call, PathBuf)>,
+}
+
+/// Runs a part of the script with a fault, in a process that has done so many of the parts before it.
+fn run_with(starts: &[Start], case: Case, before: usize, seed: u64) -> Ended {
+    let first = case.part.saturating_sub(before);
+    let (moment, ledger) = &starts[first];
+    let disk = moment.after_death();
+    disk.seed(seed);
+    let mut run = Run::under_fault(&disk, ledger.clone(), case.fault.span);
+    // Those before it have a disk that is well.
+    run.for_good = false;
+    SCRIPT[first..case.part].iter().for_each(|part| part(&mut run));
+    run.for_good = case.fault.span == Span::Lasting;
+    run.errors = 0;
+    disk.set(case.fault);
+    until_it_gives_up(&mut run, SCRIPT[case.part]);
+    // Whatever could be done without the disk, this cannot.
+    if run.for_good && disk.has_struck() {
+        until_it_gives_up(&mut run, |run| run.create("last"));
+    }
+    // Closing brings caches up to date, and says nothing if it cannot.
+    let struck = disk.struck();
+    match run.for_good {
+        // It must come to its end on a disk that is still as bad.
+        true => drop(run.store.close()),
+        false => run.close(),
+    }
+    Ended { struck, calls: disk.clear(), run }
+}
+
+fn until_it_gives_up(run: &mut Run, part: fn(&mut Run)) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| part(run))) {
+        panic.downcast::<GaveUp>().map_or_else(|panic| resume_unwind(panic), drop);
+    }
+}
+
+/// Returns every fault that the script can meet, and how many of them make a difference: first those at calls that
+/// change something, and at the first of those that look at the same thing in the same way.
+fn cases(starts: &[(Journals, Vec<Start>)]) -> (usize, Vec<Case>) {
+    let (mut cases, mut others) = (Vec::new(), Vec::new());
+    for (journals, starts) in starts {
+        for (part, failure) in (0..SCRIPT.len()).flat_map(|part| FAILURES.map(|failure| (part, failure))) {
+            let case = |at, span| Case { journals: *journals, part, fault: Fault { failure, at, span } };
+            let ended = run_with(starts, case(u64::MAX, Span::Once), 0, 1);
+            let mut known = HashSet::new();
+            for (at, (call, path)) in (0..).zip(ended.calls) {
+                let counts = call.changes() || known.insert((call, path));
+                let list = if counts { &mut cases } else { &mut others };
+                list.extend([Span::Once, Span::Lasting].map(|span| case(at, span)));
+            }
         }
     }
-    // Far apart from each other, so that the first of them are a sample.
-    let count = others.len();
-    let others = (0..count).map(|number| others[number * A_PRIME % count]);
-    (first.len(), first.iter().copied().chain(others).collect())
+    let count = cases.len();
+    cases.append(&mut others);
+    (count, cases)
+}
+
+/// Returns whether somebody must have heard of it. Caches are nobody's loss, a journal that fails is done without, the
+/// rest of a write is written, and what could not be synced goes to the next segment.
+fn must_be_heard(fault: Fault, struck: &str) -> bool {
+    let strikes_a_log = || struck.contains(" at Append ") && struck.ends_with(".jsonl");
+    match fault.span {
+        Span::Lasting => !matches!(fault.failure, Failure::ShortWrite | Failure::FailedSync),
+        Span::Once => strikes_a_log() && matches!(fault.failure, Failure::Io | Failure::ReadOnly),
+    }
+}
+
+fn holds(round: Round, starts: &[Start], case: Case, story: &str) {
+    let mut rng = round.rng();
+    // A process of its own shows most; in torture it has a past.
+    let before = if torture() { rng.usize(..=case.part) } else { 0 };
+    let seen = catch_unwind(|| run_with(starts, case, before, round.seed));
+    let Ended { run, struck, .. } = seen.unwrap_or_else(|_| panic!("{story}"));
+    let expected = struck.starts_with(&format!("Failed({:?})", case.fault.failure));
+    if expected && must_be_heard(case.fault, &struck) {
+        assert!(run.heard_of_it(), "{story}: {struck}, and nobody heard of it");
+    }
+    let (ledger, moment) = (run.ledger().clone(), run.disk.moment("the end"));
+    // What it still tries goes on beside us otherwise.
+    run.disk.die();
+    let disk = moment.after_crash(&mut rng);
+    match torture() {
+        true => check_and_go_on(&disk, &ledger, &mut rng, story),
+        false => drop(check(&disk, &ledger, &mut rng, story)),
+    }
 }
 
 #[test]
 fn no_error_of_the_disk_goes_unheard_or_loses_what_was_acknowledged() {
-    let (first, faults) = faults();
-    let rounds = first + OTHERS_IN_MAKE_TEST;
-    for round in Effort::new("errors at every call of a script", rounds as u64) {
-        let mut rng = round.rng();
-        let fault = faults[round.number as usize % faults.len()];
-        let story = format!("{fault:?} of {}", faults.len());
-        let seen = std::panic::catch_unwind(|| run_with(fault, round.seed));
-        let (_, run) = seen.unwrap_or_else(|_| panic!("{story}"));
-        run.store.close().unwrap_or_else(|error| panic!("{story}: close: {error}"));
-        let moment = run.disk.moment("the end");
-        let (disk, ledger) = (moment.after_crash(&mut rng), run.ledger().clone());
-        match torture() {
-            true => check_and_go_on(&disk, &ledger, &mut rng, &story),
-            false => drop(check(&disk, &ledger, &mut rng, &story)),
-        }
-    }
+    let starts = [Journals::Never, Journals::Early].map(|journals| (journals, starts(journals)));
+    let (first, cases) = cases(&starts);
+    let count = if torture() { cases.len() } else { first } as u64;
+    side_by_side(Effort::new("errors at every call of a script", count), 8, |round| {
+        let case = cases[round.turn(count) as usize];
+        let (_, starts) = starts.iter().find(|(journals, _)| *journals == case.journals).expect("both");
+        holds(round, starts, case, &format!("{case:?} of {count}"));
+    });
 }

@@ -1,6 +1,7 @@
 //! How often a fault test tries: a stated number in `make test`, as often as there is time in `make torture`.
 //!
-//! `RETHREAD_SEED` and `RETHREAD_ROUND` repeat one round of a failed run; the failure prints both.
+//! `RETHREAD_SEED` and `RETHREAD_ROUND` repeat one round of a failed run, `RETHREAD_TORTURE_SECONDS` at the size that it
+//! had in torture; the failure prints what is needed.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -15,6 +16,8 @@ pub(crate) struct Effort {
     only: Option<u64>,
     begun: Instant,
     tried: u64,
+    /// The round that failed, where it need not be the last that was begun.
+    failed: Option<u64>,
 }
 
 /// One try, with a seed that is a function of the run's seed and its own number.
@@ -22,12 +25,21 @@ pub(crate) struct Effort {
 pub(crate) struct Round {
     pub(crate) number: u64,
     pub(crate) seed: u64,
+    /// Where rows that go through a list begin.
+    start: u64,
 }
 
 impl Round {
     /// Returns this round's source of random numbers.
     pub(crate) fn rng(self) -> fastrand::Rng {
         fastrand::Rng::with_seed(self.seed)
+    }
+
+    /// Returns which of so many things it is this round's turn to try. As many rounds try each of them once, and fewer
+    /// of them try others with every seed.
+    #[allow(dead_code, reason = "not every crate that has this file goes through a list")]
+    pub(crate) fn turn(self, count: u64) -> u64 {
+        (self.start % count + self.number % count) % count
     }
 }
 
@@ -38,7 +50,13 @@ impl Effort {
         // The same rounds in every `make test`, others in every `make torture`.
         let seed = number("RETHREAD_SEED").unwrap_or_else(|| seconds.map_or(1, |_| fastrand::u64(..1 << 48)));
         let only = number("RETHREAD_ROUND");
-        Self { what, rounds, seconds, seed, only, begun: Instant::now(), tried: 0 }
+        Self { what, rounds, seconds, seed, only, begun: Instant::now(), tried: 0, failed: None }
+    }
+
+    /// Says which round failed, where several run at once.
+    #[allow(dead_code, reason = "not every crate that has this file runs several at once")]
+    pub(crate) fn blame(&mut self, round: u64) {
+        self.failed.get_or_insert(round);
     }
 }
 
@@ -53,13 +71,17 @@ impl Iterator for Effort {
     fn next(&mut self) -> Option<Round> {
         let goes_on = match (self.only, self.seconds) {
             (Some(_), _) => self.tried == 0,
-            (None, Some(seconds)) => self.begun.elapsed() < Duration::from_secs(seconds),
+            // Never less than `make test`, however little time there is.
+            (None, Some(seconds)) => {
+                self.tried < self.rounds || self.begun.elapsed() < Duration::from_secs(seconds)
+            }
             (None, None) => self.tried < self.rounds,
         };
         let number = self.only.unwrap_or(self.tried);
         self.tried += u64::from(goes_on);
         let seed = fastrand::Rng::with_seed(self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).u64(..);
-        goes_on.then_some(Round { number, seed })
+        let start = fastrand::Rng::with_seed(self.seed).u64(..);
+        goes_on.then_some(Round { number, seed, start })
     }
 }
 
@@ -67,12 +89,15 @@ impl Drop for Effort {
     #[expect(clippy::print_stderr, reason = "how to repeat it belongs beside the failure")]
     fn drop(&mut self) {
         let failed = std::thread::panicking();
-        let (round, seed) = (self.only.unwrap_or(self.tried.saturating_sub(1)), self.seed);
+        let (last, seed) = (self.only.unwrap_or(self.tried.saturating_sub(1)), self.seed);
+        let round = self.failed.unwrap_or(last);
+        // What a round does is more in torture, for however short a time.
+        let size = if self.seconds.is_some() { "RETHREAD_TORTURE_SECONDS=1 " } else { "" };
         if failed {
             let test = std::thread::current().name().unwrap_or_default().to_owned();
             eprintln!(
                 "{}: round {round} of seed {seed} failed; to repeat it:\n  \
-                 RETHREAD_SEED={seed} RETHREAD_ROUND={round} cargo test -p {} --test main {test} -- --exact --nocapture",
+                 RETHREAD_SEED={seed} RETHREAD_ROUND={round} {size}cargo test -p {} --test main {test} -- --exact --nocapture",
                 self.what,
                 env!("CARGO_PKG_NAME")
             );

@@ -1,8 +1,7 @@
 //! Random operations against a model that fits on a page: whatever the store does, it must agree.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
@@ -17,6 +16,7 @@ use rethread_store::{
 use rethread_testkit::{Postgres, S3, cannot, memory_folder};
 
 use super::effort::{Effort, Round, torture};
+use super::side_by_side::side_by_side;
 use crate::kit::{entry_id, ids, run, session_id};
 
 const SESSIONS: u8 = 4;
@@ -299,16 +299,11 @@ fn whatever_is_done_s3_agrees_with_the_model() {
         return cannot("there is no S3 server: scripts/setup s3");
     };
     // Much of it is waiting for answers: several at once.
-    let rounds = Mutex::new(Effort::new("random operations against the model, S3", 500));
-    let next = || rounds.lock().ok().and_then(|mut rounds| rounds.next());
-    let hand = || {
-        while let Some(round) = next() {
-            agrees(round, || {
-                let settings = rethread_s3::Settings::parse(&format!("s3://{}/team", server.bucket()));
-                let settings = settings.expect("a URL").with_variables(server.way().variables());
-                move || Store::new(S3Backend::new(&settings).expect("a backend"), Options::default())
-            });
-        }
-    };
-    thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(hand))));
+    side_by_side(Effort::new("random operations against the model, S3", 500), 4, |round| {
+        agrees(round, || {
+            let settings = rethread_s3::Settings::parse(&format!("s3://{}/team", server.bucket()));
+            let settings = settings.expect("a URL").with_variables(server.way().variables());
+            move || Store::new(S3Backend::new(&settings).expect("a backend"), Options::default())
+        });
+    });
 }

@@ -3,19 +3,29 @@
 mod contents;
 mod lifecycle;
 
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use async_channel::Receiver;
 use rethread_encrypted::{EncryptedBackend, MasterKey};
 use rethread_store::backend::Durability;
-use rethread_store::{Entry, Error, FileBackend, NewSession, Options, Result, Session, Store, Ticket};
+use rethread_store::{Entry, Error, Event, FileBackend, NewSession, Options, Result, Session, Store, Ticket};
 
 use super::ledger::{Account, Ledger, SessionState};
 use super::simulated_disk::{Failure, Fault, Journals, Moment, SimulatedDisk, Span};
 use crate::kit::{run, session_id};
 
+/// How long a store that is closed may take.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// How often a call is made again after an error that the disk was told to give.
 const TRIES: usize = 4;
+/// The same, on a disk that stays as it is.
+const TRIES_IN_VAIN: usize = 2;
+
+/// Ends a run whose disk does not get well again.
+#[derive(Debug)]
+pub(crate) struct GaveUp;
 
 /// A run of operations.
 pub(crate) struct Run {
@@ -26,8 +36,12 @@ pub(crate) struct Run {
     durability: Durability,
     /// Errors are expected: the disk was told to fail.
     pub(crate) under_fault: bool,
+    /// The disk stays as it is after an error, so the run ends with [`GaveUp`] where it can do no more.
+    pub(crate) for_good: bool,
     /// How many errors were seen, returned or in `health`.
     pub(crate) errors: usize,
+    /// What the store says by itself.
+    events: Receiver<Event>,
 }
 
 impl Run {
@@ -36,9 +50,28 @@ impl Run {
     }
 
     pub(crate) fn with(disk: &SimulatedDisk, ledger: Ledger, durability: Durability) -> Self {
-        let store = store_with(disk, durability, ledger.key.as_ref());
-        let ledger = Arc::new(Mutex::new(ledger));
-        Self { disk: disk.clone(), store, ledger, durability, under_fault: false, errors: 0 }
+        let store = store_with(disk, durability, ledger.key.as_ref(), PATIENCE);
+        let (ledger, events) = (Arc::new(Mutex::new(ledger)), store.events());
+        let disk = disk.clone();
+        Self { disk, store, ledger, durability, under_fault: false, for_good: false, errors: 0, events }
+    }
+
+    /// A run whose disk is about to fail, once or for good.
+    pub(crate) fn under_fault(disk: &SimulatedDisk, ledger: Ledger, span: Span) -> Self {
+        let mut run = Self::on(disk, ledger);
+        (run.under_fault, run.for_good) = (true, span == Span::Lasting);
+        if run.for_good {
+            let key = run.ledger().key.clone();
+            run.store = store_with(disk, run.durability, key.as_ref(), Duration::from_millis(20));
+            run.events = run.store.events();
+        }
+        run
+    }
+
+    /// Returns whether anything was said of a disk that fails: by a call, in `health` or as an event.
+    pub(crate) fn heard_of_it(&self) -> bool {
+        let mut events = std::iter::from_fn(|| self.events.try_recv().ok());
+        self.errors > 0 || events.any(|event| matches!(event, Event::Failing(_) | Event::Abandoned(..)))
     }
 
     pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -86,19 +119,25 @@ impl Run {
 
     /// Makes a call until it succeeds; `true` if it was made before. The disk's own errors end once they were seen.
     fn attempt<T>(&mut self, call: impl Fn(&Self, bool) -> Result<T>) -> T {
-        for again in 0..TRIES {
+        let tries = if self.for_good { TRIES_IN_VAIN } else { TRIES };
+        for again in 0..tries {
             match call(self, again > 0) {
                 Ok(done) => return done,
                 Err(error) if self.under_fault => {
                     self.errors += 1;
                     let struck = self.disk.struck();
                     assert!(is_from_the_disk(&error), "{struck}, and the store says: {error}");
-                    self.disk.clear();
-                    // What was accepted before goes in by itself once the disk is well.
-                    let _ = run(self.store.flush());
+                    if !self.for_good {
+                        self.disk.clear();
+                        // What was accepted before goes in by itself once the disk is well.
+                        let _ = run(self.store.flush());
+                    }
                 }
                 Err(error) => panic!("{error}"),
             }
+        }
+        if self.for_good {
+            resume_unwind(Box::new(GaveUp));
         }
         panic!("the disk is well again after {}, and the store is not", self.disk.struck());
     }
@@ -150,6 +189,9 @@ impl Run {
                 Some(answer) => return answer.map(drop),
                 None if self.under_fault && !self.store.health().is_ok() => {
                     self.errors += 1;
+                    if self.for_good {
+                        resume_unwind(Box::new(GaveUp));
+                    }
                     // A few more tries meet the same error.
                     std::thread::sleep(Duration::from_millis(5));
                     self.disk.clear();
@@ -167,29 +209,41 @@ impl Run {
         // Long enough that its first record does not fit into one sector.
         let name = format!("{id} {}", "long ".repeat(120));
         let named = |state: &mut SessionState| state.name = Some(name.clone());
+        let for_good = self.for_good;
         self.note(id, &["note:created"], named, |store, again| {
             let made = run(store.create(NewSession::at("/tmp").id(session_id(id)).name(&name)));
             match made {
-                Err(Error::SessionExists(_)) if again => Ok(()),
+                Err(Error::SessionExists(_)) if again => made_before(for_good),
                 made => made.map(drop),
             }
         });
     }
 
+    /// Closes the store. One that could not be closed at once is closed all the same.
+    pub(crate) fn close(&mut self) {
+        self.attempt(|run, again| if again { Ok(()) } else { run.store.close() });
+    }
+
     /// Closes the store and opens it again, as the next process would.
     pub(crate) fn reopen(&mut self) {
-        self.attempt(|run, again| if again { Ok(()) } else { run.store.close() });
+        self.close();
         let key = self.ledger().key.clone();
-        self.store = store_with(&self.disk, self.durability, key.as_ref());
+        self.store = store_with(&self.disk, self.durability, key.as_ref(), PATIENCE);
+        self.events = self.store.events();
     }
 }
 
 pub(crate) fn store_on(disk: &SimulatedDisk, key: Option<&MasterKey>) -> Store {
-    store_with(disk, Durability::Synced, key)
+    store_with(disk, Durability::Synced, key, PATIENCE)
 }
 
-fn store_with(disk: &SimulatedDisk, durability: Durability, key: Option<&MasterKey>) -> Store {
-    let options = Options { close_within: Duration::from_secs(20), durability, ..Options::default() };
+fn store_with(
+    disk: &SimulatedDisk,
+    durability: Durability,
+    key: Option<&MasterKey>,
+    close_within: Duration,
+) -> Store {
+    let options = Options { close_within, durability, ..Options::default() };
     let files = FileBackend::on(Arc::new(disk.clone()), "/store");
     let files = match disk.journals() {
         Journals::Never => files.with_journal(None, 0),
@@ -199,6 +253,11 @@ fn store_with(disk: &SimulatedDisk, durability: Durability, key: Option<&MasterK
         Some(key) => Store::new(EncryptedBackend::new(files, key), options),
         None => Store::new(files, options),
     }
+}
+
+/// What was begun on a disk that failed is there: done, unless the disk still fails. Then nobody has said so.
+fn made_before(for_good: bool) -> Result<()> {
+    if for_good { resume_unwind(Box::new(GaveUp)) } else { Ok(()) }
 }
 
 fn is_from_the_disk(error: &Error) -> bool {

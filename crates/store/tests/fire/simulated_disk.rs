@@ -16,7 +16,7 @@ mod selfcheck;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -122,7 +122,7 @@ impl SimulatedDisk {
     }
 
     /// Ends all failures. Returns the calls that the first of them concerned.
-    pub(crate) fn clear(&self) -> Vec<Call> {
+    pub(crate) fn clear(&self) -> Vec<(Call, PathBuf)> {
         let mut ended = std::mem::take(&mut self.state().armed).into_iter();
         ended.next().map(|armed| armed.seen).unwrap_or_default()
     }
@@ -130,6 +130,11 @@ impl SimulatedDisk {
     /// Says which call failed last.
     pub(crate) fn struck(&self) -> String {
         self.state().struck.clone().unwrap_or_else(|| "nothing failed".into())
+    }
+
+    /// Returns whether a call has failed.
+    pub(crate) fn has_struck(&self) -> bool {
+        self.state().struck.is_some()
     }
 
     /// Seeds what failing syncs do.
@@ -169,6 +174,14 @@ impl SimulatedDisk {
     /// Returns every path there is.
     pub(crate) fn paths(&self) -> Vec<String> {
         self.state().machine.paths("", ROOT)
+    }
+
+    /// Adds to a file behind everybody's back, for good.
+    pub(crate) fn scribble(&self, path: &str, bytes: &[u8]) {
+        let machine = &mut self.state().machine;
+        let node = machine.find(Path::new(path)).expect("a file");
+        machine.change(node, |content| content.write(bytes, content.length())).expect("a file");
+        machine.sync_file(node).expect("a file");
     }
 
     /// Lets time pass, so that leftovers count as abandoned.

@@ -45,9 +45,10 @@ static SESSION: LazyLock<(Vec<u8>, Vec<Range<usize>>)> = LazyLock::new(|| {
 fn a_mebibyte_damaged_anywhere_loses_only_what_was_hit() {
     for round in Effort::new("a torn mebibyte", 250) {
         let (log, lines) = &*SESSION;
-        let at = (round.number.wrapping_mul(STEP) % log.len() as u64) as usize;
+        let length = log.len() as u64;
+        let at = (round.turn(length) * STEP % length) as usize;
         // Every byte in one way, then every byte in the next one.
-        let way = (round.number + round.number / log.len() as u64) % WAYS;
+        let way = (round.number + round.number / length) % WAYS;
         let line = lines.partition_point(|line| line.end <= at);
         let (bytes, lost) = damaged(log, lines, line, at, way);
         only_that_is_lost(&bytes, &lost, round);

@@ -10,6 +10,11 @@ use super::Run;
 use crate::fire::ledger::{Account, SessionState};
 use crate::kit::{entry_id, run};
 
+/// Returns a blob that says this, over and over.
+pub(super) fn content_of(text: &str) -> Vec<u8> {
+    text.as_bytes().repeat(300)
+}
+
 impl Run {
     pub(crate) fn append(&mut self, id: &str) {
         self.append_sized(id, 20);
@@ -154,11 +159,16 @@ impl Run {
     }
 
     pub(crate) fn put_blob(&mut self, content: &str) {
-        let bytes = content.as_bytes().repeat(300);
+        let bytes = content_of(content);
         self.ledger().blobs.entry(bytes.clone()).or_default().ask(true);
         let blob = BlobId::of(&bytes);
         self.attempt(|run_, _| run(run_.store.backend().put_blob(&blob, &mut bytes.as_slice())));
         self.ledger().blobs.entry(bytes).or_default().confirm();
+    }
+
+    /// Remembers where some content is, which keeps it.
+    pub(crate) fn refer_to(&mut self, content: &str) {
+        self.remember(&format!("see {}", BlobId::of(&content_of(content))));
     }
 
     pub(crate) fn remember(&mut self, text: &str) {

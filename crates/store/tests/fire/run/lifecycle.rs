@@ -7,9 +7,10 @@ use std::time::Duration;
 use fastrand::Rng;
 use rethread_store::{BlobId, Cleaning, Error, Filter, Fork, Mode};
 
-use super::Run;
+use super::contents::content_of;
+use super::{Run, made_before};
 use crate::fire::aftermath::Survivors;
-use crate::fire::ledger::Account;
+use crate::fire::ledger::{Account, Register};
 use crate::kit::{entry_id, run, session_id};
 
 impl Run {
@@ -21,6 +22,7 @@ impl Run {
         let inherits = history.entries().map(|entry| entry.id().to_string()).collect();
         let account = Account { inherits, parent: Some(parent.to_owned()), ..Account::default() };
         self.ledger().sessions.insert(id.to_owned(), account);
+        let for_good = self.for_good;
         self.note(
             id,
             &["note:created"],
@@ -28,7 +30,7 @@ impl Run {
             |_, again| {
                 let fork = Fork::default().at(entry_id(&entry)).id(session_id(id));
                 match run(session.fork(fork)) {
-                    Err(Error::SessionExists(_)) if again => Ok(()),
+                    Err(Error::SessionExists(_)) if again => made_before(for_good),
                     made => made.map(drop),
                 }
             },
@@ -75,7 +77,7 @@ impl Run {
         self.focus(&[&[id], forks].concat());
         self.account(id, |account| account.removed.ask(true));
         forks.iter().for_each(|fork| self.account(fork, Account::accept_copies));
-        let ledger = self.ledger.clone();
+        let (ledger, errors) = (self.ledger.clone(), self.errors);
         self.note(
             id,
             &["note:purging"],
@@ -92,8 +94,16 @@ impl Run {
                 run(store.purge(&session_id(id))).map(drop)
             },
         );
-        self.account(id, |account| account.removed.confirm());
+        self.is_removed(id, errors);
         forks.iter().for_each(|fork| self.account(fork, Account::acknowledge_all));
+    }
+
+    /// A session was removed. Whoever only finds it gone, after a try that failed, knows nothing of the next power cut:
+    /// with that it may come back, and its purge is finished then.
+    fn is_removed(&self, id: &str, errors_before: usize) {
+        if self.errors == errors_before {
+            self.account(id, |account| account.removed.confirm());
+        }
     }
 
     /// Exports a session and imports it under another id.
@@ -121,7 +131,7 @@ impl Run {
         let bundle = self.account(id, |account| account.bundle.clone());
         std::fs::write(file.path(), &*bundle).expect("a file");
         self.attempt(|run_, again| match run(run_.store.import_bundle(file.path(), Some(session_id(id)))) {
-            Err(Error::SessionExists(_)) if again => Ok(()),
+            Err(Error::SessionExists(_)) if again => made_before(run_.for_good),
             imported => imported.map(drop),
         });
         self.account(id, Account::acknowledge_all);
@@ -195,8 +205,17 @@ impl Run {
         paths.iter().filter(stray).cloned().collect()
     }
 
+    /// Leaves something in the newest file of a log that is no record, as another program or a bad sector may.
+    pub(crate) fn damage(&mut self, id: &str) {
+        let log = format!("/store/sessions/{id}/messages.");
+        let paths = self.disk.paths().into_iter();
+        let files = paths.filter(|path| path.starts_with(&log) && path.ends_with(".jsonl"));
+        let newest = files.max_by_key(|path| (path.len(), path.clone())).expect("it has a log");
+        self.disk.scribble(&newest, b"what is this?\n");
+    }
+
     /// Mends a session: torn ends go, and nothing else changes.
-    fn repair(&mut self, id: &str) {
+    pub(crate) fn repair(&mut self, id: &str) {
         self.focus(&[id]);
         let repair = self.attempt(|run_, _| run(run_.store.repair(&session_id(id), Mode::Apply)));
         assert!(repair.after.is_some_and(|report| report.is_ok()), "{id}: {:?}", repair.before);
@@ -216,6 +235,45 @@ impl Run {
     pub(crate) fn clear_away(&mut self) {
         let cleaned = self.attempt(|run_, _| run(run_.store.gc(&Cleaning::default())));
         assert!(self.under_fault || cleaned.failed.is_empty(), "{:?}", cleaned.failed);
+    }
+
+    /// Clears away all that may go: a session in the trash, without forks, and contents that nothing refers to.
+    pub(crate) fn expire(&mut self, id: &str, unused: &[&str]) {
+        self.focus(&[id]);
+        self.account(id, |account| account.removed.ask(true));
+        let unused: Vec<Vec<u8>> = unused.iter().map(|content| content_of(content)).collect();
+        let note = |run: &Self, change: fn(&mut Register<bool>)| {
+            let mut ledger = run.ledger();
+            unused.iter().for_each(|content| change(ledger.blobs.entry(content.clone()).or_default()));
+        };
+        note(self, |blob| blob.ask(false));
+        let all = Cleaning {
+            trash_after: Some(Duration::ZERO),
+            blobs_after: Duration::ZERO,
+            grace: Duration::ZERO,
+            ..Cleaning::default()
+        };
+        // What cannot be looked at stays, and goes another time.
+        let (count, all_goes, errors) = (unused.len(), !self.under_fault, self.errors);
+        self.note(
+            id,
+            &["note:purging"],
+            |state| state.purging = true,
+            |store, _| {
+                let cleaned = run(store.gc(&all))?;
+                if let Some((_, error)) = cleaned.failed.into_iter().next() {
+                    return Err(error);
+                }
+                assert!(!all_goes || cleaned.purged == [session_id(id)], "{:?}", cleaned.purged);
+                assert!(!all_goes || cleaned.blobs.len() == count, "{:?}", cleaned.blobs);
+                Ok(())
+            },
+        );
+        self.is_removed(id, errors);
+        // On a disk that fails it may come back with the next power cut, and goes another time.
+        if !self.under_fault {
+            note(self, Register::confirm);
+        }
     }
 
     /// Lists everything: what cannot be read is named, never left out.

@@ -1,9 +1,9 @@
 //! What goes wrong with a call, and with which one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A call to the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Call {
     Open,
     Create,
@@ -107,7 +107,7 @@ pub(super) struct Armed {
     pub(super) fault: Fault,
     pub(super) process: u64,
     /// The calls that it concerned so far.
-    pub(super) seen: Vec<Call>,
+    pub(super) seen: Vec<(Call, PathBuf)>,
     /// A full disk took half of a write; the rest of it is refused.
     full: bool,
 }
@@ -134,7 +134,7 @@ impl Armed {
             return Fate::Failed(failure);
         }
         let number = self.seen.len() as u64;
-        self.seen.push(call);
+        self.seen.push((call, path.to_owned()));
         let due = match span {
             Span::Once => number == at,
             Span::Lasting => number >= at,

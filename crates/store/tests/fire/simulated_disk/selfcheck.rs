@@ -184,7 +184,7 @@ fn a_full_disk_takes_half_of_a_write_and_numbers_of_removed_files_are_used_again
     disk.set(Fault { failure: Failure::NoSpace, at: 0, span: Span::Lasting });
     assert_eq!(file.append(b"more").unwrap(), 2);
     assert_eq!(file.append(b"re").unwrap_err().raw_os_error(), Some(28));
-    assert_eq!(disk.clear(), [Call::Append]);
+    assert!(matches!(disk.clear()[..], [(Call::Append, _)]));
     let number = file.stat().unwrap().inode;
     drop(file);
     disk.remove_file(Path::new(FILE)).unwrap();

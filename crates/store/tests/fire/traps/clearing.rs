@@ -1,14 +1,18 @@
 //! Clearing away: a clean-up that needs room to make room, that leaves its own litter when it is killed, or that takes
 //! what somebody else still needs.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rethread_store::backend::Space;
-use rethread_store::{Cleaned, Cleaning, FileBackend, Options, Result, Store};
+use rethread_store::{Cleaned, Cleaning, Disk as _, FileBackend, Filter, Options, Result, Store};
 
 use super::cramped::Cramped;
 use crate::faulty_disk::{Fault, FaultyDisk};
+use crate::fire::ledger::Ledger;
+use crate::fire::run::{self as runs, Run};
+use crate::fire::simulated_disk::SimulatedDisk;
 use crate::kit::{Home, chain_of, conversation, message, run, session_id, tree};
 
 fn store_on(disk: &FaultyDisk, home: &Home) -> Store {
@@ -135,4 +139,24 @@ fn pad(home: &Home, name: &str, slack: usize) {
     let overhead = length() - before;
     add(1 + (2 * 4096 - slack - (length() + overhead) % 4096) % 4096);
     store.close().unwrap();
+}
+
+// A purge moves a session to the trash with one rename. Where the sync of that failed, or its process was killed before,
+// the next clean-up removed the files, and after a power cut the session stood there again without them.
+#[test]
+fn what_was_moved_to_the_trash_without_a_sync_is_synced_before_it_is_removed() {
+    let disk = SimulatedDisk::new();
+    let mut run_ = Run::on(&disk, Ledger::default());
+    run_.create("a");
+    run_.append("a");
+    run_.close();
+    disk.make_folder(Path::new("/store/trash")).unwrap();
+    disk.rename(Path::new("/store/sessions/a"), Path::new("/store/trash/a.aside")).unwrap();
+    run(runs::store_on(&disk, None).gc(&Cleaning::default())).unwrap();
+    let (moment, mut rng) = (disk.moment("swept"), fastrand::Rng::with_seed(1));
+    for _ in 0..40 {
+        let listing =
+            run(runs::store_on(&moment.after_crash(&mut rng), None).list(&Filter::everything())).unwrap();
+        assert!(listing.unreadable.is_empty() && listing.sessions.is_empty(), "{listing:?}");
+    }
 }

@@ -18,6 +18,7 @@ pub(crate) fn side_by_side(mut effort: Effort, width: usize, work: impl Fn(Round
             };
             running.into_iter().filter_map(join).collect()
         });
-        assert!(failed.is_empty(), "failed with RETHREAD_ROUND set to one of {failed:?}");
+        failed.iter().for_each(|&round| effort.blame(round));
+        assert!(failed.is_empty(), "rounds {failed:?} failed");
     }
 }
