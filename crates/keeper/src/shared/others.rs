@@ -169,7 +169,10 @@ impl Keeper {
                 Some(known) => {
                     let seen = known.lock().await;
                     let may_die = seen.driven.as_ref().is_some_and(|driven| driven.holds);
-                    seen.change == change && !change.is_empty() && !may_die
+                    let is_same = seen.change == change && !change.is_empty();
+                    drop(seen);
+                    // Whoever drives it says nothing when dying.
+                    is_same && !(may_die && self.has_died(&id).await.unwrap_or(true))
                 }
             };
             if !is_same {
@@ -179,6 +182,14 @@ impl Keeper {
         let gone: Vec<SessionId> =
             self.others.all().keys().filter(|id| !there.contains(id)).cloned().collect();
         self.look_at_stored(changed.into_iter().chain(gone)).await
+    }
+
+    /// Returns whether the driver of a session has died since it was last looked at, or was back.
+    async fn has_died(&self, session: &SessionId) -> Result<bool> {
+        let (store, id) = (self.store().clone(), session.clone());
+        let is_dead = blocking(async move { store.open(&id).await?.driver().await }).await?.is_none();
+        let orphans = self.others.orphans.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(orphans.contains(session) != is_dead)
     }
 
     /// Returns the sessions of the store, and what tells one state of each from another.
