@@ -180,7 +180,7 @@ impl Machine {
 
     /// Writes a message into a session's transcript, behind another one, as a program does that knows of no keeper.
     pub(super) fn write(&self, session: &str, uuid: &str, parent: &str) {
-        let path = self.transcripts(session).find(|path| path.exists()).unwrap();
+        let path = self.transcripts(session).find(|path| path.try_exists().unwrap()).unwrap();
         let line = json!({
             "parentUuid": parent, "isSidechain": false, "type": "user", "uuid": uuid, "sessionId": session,
             "message": { "role": "user", "content": "Said in a terminal." }, "timestamp": "2026-01-02T03:04:05.000Z",
