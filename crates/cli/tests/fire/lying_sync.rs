@@ -79,7 +79,7 @@ fn what_was_acknowledged_is_on_the_disk_although_a_sync_failed_and_the_next_one_
 
 /// Takes the disk away for a moment while somebody appends. Returns whether a sync failed, and all is well all the same.
 fn condemns_a_file(round: Round, rng: &mut fastrand::Rng) -> bool {
-    let mut shaky = Shaky::new(if round.number % 2 == 0 { "ext4" } else { "xfs" }).unwrap();
+    let mut shaky = Shaky::new(if round.number.is_multiple_of(2) { "ext4" } else { "xfs" }).unwrap();
     shaky.home.answer(&["new", "--id", "s"]);
     let mut ledger = Ledger::new("s");
     let append = |run, pace| Appender::start(shaky.home.command(&["append", "s"]), run, pace);

@@ -37,7 +37,6 @@ impl Round {
 
     /// Returns which of so many things it is this round's turn to try. As many rounds try each of them once, and fewer
     /// of them try others with every seed.
-    #[allow(dead_code, reason = "not every crate that has this file goes through a list")]
     pub(crate) fn turn(self, count: u64) -> u64 {
         (self.start % count + self.number % count) % count
     }
@@ -54,7 +53,6 @@ impl Effort {
     }
 
     /// Says which round failed, where several run at once.
-    #[allow(dead_code, reason = "not every crate that has this file runs several at once")]
     pub(crate) fn blame(&mut self, round: u64) {
         self.failed.get_or_insert(round);
     }
