@@ -101,14 +101,20 @@ pub(crate) fn rewrite(
     }
     let (content, lost) = whole(&records, known.next.max(segments.last().map_or(0, |newest| newest.first)))?;
     // A segment that says that nothing before it counts takes the place of all others with one rename. Then the
-    // first file gets the same content, and the later ones go, this one last: whatever is left says the same.
+    // first file gets the same content, and the second one, without which nobody looks for more: so that goes last, and
+    // whatever is left until then says the same.
     let header = Header { after: 0, end: 0, first: 0 }.to_line()?;
     let superseding = [header.as_bytes(), b"\n", &content].concat();
     let next = numbers.last().map_or(1, |last| last + 1);
     replace(disk, &segment::path(folder, log, next), &superseding)?;
     replace(disk, &segment::path(folder, log, 0), &content)?;
-    for number in numbers.iter().chain([&next]) {
-        let path = segment::path(folder, log, *number);
+    if next > 1 {
+        replace(disk, &segment::path(folder, log, 1), &superseding)?;
+    }
+    for number in
+        numbers.into_iter().filter(|number| *number > 1).chain((next > 1).then_some(next)).chain([1])
+    {
+        let path = segment::path(folder, log, number);
         disk.remove_file(&path).map_err(Error::io("remove", &path))?;
         disk.sync_folder(folder).map_err(Error::io("sync", folder))?;
     }

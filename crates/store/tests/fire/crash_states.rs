@@ -161,3 +161,33 @@ fn a_crash_during_recovery_from_a_crash_keeps_every_promise_of_an_encrypted_stor
         crashes_of_a_recovery(round, &moments);
     }
 }
+
+// A repair that a power cut interrupted left later segments without the second one. Whoever came next began another
+// segment after them, where no reader looked, and said that its records were durable.
+#[test]
+fn a_power_cut_at_any_call_of_a_repair_keeps_every_promise() {
+    for round in Effort::new("power cuts at every call of a repair", 2) {
+        let mut rng = round.rng();
+        let journals = if rng.bool() { Journals::Early } else { Journals::Never };
+        let script = |run: &mut Run| {
+            run.create("a");
+            run.fail_next_sync();
+            run.append_sized("a", 9_000);
+            run.fail_next_sync();
+            run.append_sized("a", 9_000);
+            run.damage("a");
+            run.append("a");
+            run.repair("a");
+        };
+        let moments = moments_of(script, journals, round.seed, Ledger::default());
+        for (moment, ledger) in moments.iter().rev().take(40) {
+            for _ in 0..4 {
+                let disk = moment.after_crash(&mut rng);
+                let there: Vec<String> =
+                    disk.paths().into_iter().filter(|path| path.contains("/a/messages")).collect();
+                let story = format!("power cut at {}, which left {there:?}", moment.story);
+                check_and_go_on(&disk, ledger, &mut rng, &story);
+            }
+        }
+    }
+}
