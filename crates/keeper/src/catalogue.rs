@@ -153,12 +153,6 @@ impl Catalogue {
         news
     }
 
-    /// Returns whether of two copies the native one was shown so far, and the stored one will be if that one counts now.
-    pub(crate) fn parts(&self, id: &str, twin: Option<Home>) -> bool {
-        let is_shown = self.find(None, id).is_some_and(|known| known.native.is_some());
-        is_shown && twin == Some(Home::Stored)
-    }
-
     /// Returns whether lists show a session: not one that is only the copy of another.
     fn counts(&self, key: &Key) -> bool {
         self.twins.get(&key.id).is_none_or(|home| {

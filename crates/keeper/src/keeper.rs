@@ -267,7 +267,7 @@ impl Keeper {
             let is_fresh = |id: &SessionId| !looked.contains(id);
             for metadata in listing.sessions.iter().filter(|metadata| is_fresh(&metadata.session_id)) {
                 let (id, twin) = (metadata.session_id.as_str(), self.twin_of(metadata));
-                match catalogue.parts(id, twin) {
+                match self.parts(catalogue, metadata) {
                     true => parting.push(metadata.session_id.clone()),
                     false => news.extend(catalogue.set_twin(id, twin)),
                 }

@@ -19,7 +19,7 @@ use super::driven::Driven;
 use crate::attention::{Attention, AttentionState};
 use crate::capture::blocking;
 use crate::card::{Home, SessionCard, SessionState};
-use crate::catalogue::{Key, Known};
+use crate::catalogue::{Catalogue, Key, Known};
 use crate::error::{Error, Result};
 use crate::item::MessageItem;
 use crate::keeper::{Keeper, is_companion, over};
@@ -267,7 +267,8 @@ impl Keeper {
         };
         let is_orphan = self.see_driver(&metadata).await?;
         // The copy here is shown no more: what it alone has is taken back from whoever was shown it.
-        let only_here = match self.parts(&metadata) {
+        let parts = self.parts(&self.catalogue(), &metadata);
+        let only_here = match parts {
             true => self.only_here(session).await?,
             false => Vec::new(),
         };
@@ -458,9 +459,12 @@ impl Keeper {
         })
     }
 
-    /// Returns whether a session's copy here was shown so far, and is not any more.
-    fn parts(&self, metadata: &Metadata) -> bool {
-        self.catalogue().parts(metadata.session_id.as_str(), self.twin_of(metadata))
+    /// Returns whether a session's copy here was shown so far, and is not any more: the one in the store is.
+    pub(crate) fn parts(&self, catalogue: &Catalogue, metadata: &Metadata) -> bool {
+        let known = catalogue.find(None, metadata.session_id.as_str());
+        known.is_some_and(|known| known.native.is_some())
+            && self.twin_of(metadata) == Some(Home::Stored)
+            && self.stored_card(metadata).is_some()
     }
 
     fn put_stored(&self, metadata: &Metadata) {
