@@ -208,6 +208,26 @@ mod tests {
         switch_to_wal(&Connection::open(&path).unwrap(), &path).unwrap();
     }
 
+    /// SQLite's own patience does not hold for this switch: of those who open a new file at once some failed.
+    #[test]
+    fn many_that_switch_a_new_file_to_a_write_ahead_log_at_once_wait_for_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..20 {
+            let path = folder.path().join(format!("{round}.db"));
+            let begin = std::sync::Barrier::new(8);
+            std::thread::scope(|scope| {
+                let switch = || {
+                    let connection = Connection::open(&path).unwrap();
+                    connection.busy_timeout(PATIENCE).unwrap();
+                    begin.wait();
+                    switch_to_wal(&connection, &path)
+                };
+                let all: Vec<_> = (0..8).map(|_| scope.spawn(switch)).collect();
+                all.into_iter().for_each(|it| it.join().unwrap().unwrap());
+            });
+        }
+    }
+
     #[test]
     fn whatever_is_written_is_synced_with_its_transaction_and_nobody_else_writes_meanwhile() {
         let folder = tempfile::tempdir().unwrap();
