@@ -310,13 +310,13 @@ fn a_terminal_allows_for_the_session_and_denies_with_words_for_the_model() {
     let pending = || desk.requests().into_iter().find(|it| it.state == AttentionState::Pending);
     let id = desk.create(&shell("touch one"));
     let request = until("somebody is asked", pending);
-    // A list says of it what the keeper says.
-    let (_, listed, _) = desk.run(&["list", "--json"]);
-    let listed: Value =
-        serde_json::from_str(listed.lines().find(|line| line.contains(&id)).unwrap()).unwrap();
-    for (name, value) in desk.card(&id).as_object().unwrap() {
-        assert_eq!(&listed[name], value, "{name}");
-    }
+    // A list says of it what the keeper says, which learns its name a moment later.
+    let listed = until("a list says what the keeper says", || {
+        let (_, listed, _) = desk.run(&["list", "--json"]);
+        let line = listed.lines().find(|line| line.contains(&id))?.to_owned();
+        let (listed, card): (Value, Value) = (serde_json::from_str(&line).unwrap(), desk.card(&id));
+        card.as_object()?.iter().all(|(name, value)| listed[name] == *value).then_some(listed)
+    });
     assert_eq!(listed["state"], "waiting");
     let (_, listed, _) = desk.run(&["list"]);
     assert!(listed.contains("[needs you] "), "{listed}");

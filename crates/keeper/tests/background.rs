@@ -84,6 +84,8 @@ fn answering_itself(kept: &Kept, desk: &Desk, socket: &mut Socket, reply: Reply)
     let id = create(kept, desk, &prompt);
     let (_, asked) = socket.until("turn.completed");
     assert!(asked["data"]["message"].is_string(), "{asked}");
+    // The state follows a moment later, and what runs from then on is a turn of the agent's own.
+    until_state(kept, &id, "idle");
     fs::write(gate, "").unwrap();
     (id, asked)
 }
