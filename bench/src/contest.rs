@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::bar::Bar;
 use crate::bench::Bench;
 use crate::failure::Outcome;
+use crate::ground::let_go;
 use crate::neighbours::{Neighbours, is_quiet};
 use crate::row::{Row, Unit};
 use crate::samples::Samples;
@@ -94,6 +95,8 @@ impl<'a> Contest<'a> {
             let folder = bench.fresh()?;
             bench.ground.settle()?;
             figures[at] = (self.contestants[at].work)(&folder)?;
+            bench.ground.settle()?;
+            let_go(&folder)?;
         }
         let others = if self.unit.is_of_time() { neighbours.share()? } else { 0.0 };
         Ok(Round { figures, others })

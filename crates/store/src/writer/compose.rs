@@ -149,8 +149,8 @@ impl Content<'_> {
 fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) -> Result<Vec<Placed>> {
     let mut records: Vec<Record> = Vec::with_capacity(operation.drafts.len());
     let mut twice = HashSet::new();
+    let own = operation.lane.as_ref().map(|lane| composed.place_of(lane));
     for draft in &mut operation.drafts {
-        let lane = || operation.lane.as_ref().map(|lane| composed.place_of(lane)).unwrap_or_default();
         records.extend(match draft {
             Draft::NewEntry(id, _) if is_there(head, id) || !twice.insert(id.clone()) => {
                 composed.left_out = true;
@@ -172,7 +172,7 @@ fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) ->
             // Somebody else was faster: their copies serve as well, and these mean nothing.
             Draft::CopiesEnd if head.fold.as_ref().is_some_and(|fold| fold.origin.is_none()) => None,
             Draft::CopiesEnd => {
-                let Leaf { position: end, depth: count } = lane();
+                let Leaf { position: end, depth: count } = own.unwrap_or_default();
                 let note = Note::Materialized { at: Timestamp::now(), end, count };
                 Some(Record::note(note.to_entry_after(head.entry_at)?))
             }
@@ -184,15 +184,15 @@ fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) ->
         });
     }
     let count = records.len();
-    let mut placed = Vec::with_capacity(count);
+    let (mut placed, mut moved) = (Vec::with_capacity(count), None);
     composed.lines.reserve(count);
     for (index, Record { kind, content, leaf }) in records.into_iter().enumerate() {
         if let Some(leaf) = leaf {
             head.leaf = leaf;
         }
-        let before = match (&operation.lane, kind) {
-            (Some(lane), Kind::Entry | Kind::Copy) if !Defect::ReparentToTheTail.is_on() => {
-                composed.place_of(lane)
+        let before = match (own, kind) {
+            (Some(own), Kind::Entry | Kind::Copy) if !Defect::ReparentToTheTail.is_on() => {
+                moved.unwrap_or(own)
             }
             _ => head.leaf,
         };
@@ -206,12 +206,13 @@ fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) ->
             Content::Made(entry) => Line::new(&entry, stamp),
         };
         head.apply(&line);
-        if let (Some(lane), Kind::Entry | Kind::Copy) = (&operation.lane, kind) {
-            composed.lanes.push((lane.clone(), Leaf { position: Some(position), depth }));
+        if kind != Kind::Note {
+            moved = Some(Leaf { position: Some(position), depth });
         }
         composed.lines.push(line);
         placed.push(Placed { id, position });
     }
+    composed.lanes.extend(operation.lane.clone().zip(moved));
     Ok(placed)
 }
 
