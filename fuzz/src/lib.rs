@@ -25,6 +25,7 @@ mod segments;
 mod soundness;
 mod travel;
 mod view;
+mod wrapped_key;
 
 pub use bundle::{bundle, sealed_bundle};
 pub use caches::{caches, sealed_catalog, sealed_metadata};
@@ -39,6 +40,7 @@ pub use names::names;
 pub use notes::notes;
 pub use segments::segments;
 pub use view::view;
+pub use wrapped_key::wrapped_key;
 
 /// A target: its name, which is that of its corpus, and what it does with an input.
 pub type Target = (&'static str, fn(&[u8]));
@@ -62,4 +64,5 @@ pub const TARGETS: &[Target] = &[
     ("view", view),
     ("record", record),
     ("plan", plan),
+    ("wrapped_key", wrapped_key),
 ];

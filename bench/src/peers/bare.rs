@@ -1,7 +1,7 @@
 //! One file and the system calls on it: as fast as this machine gets.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{IoSlice, Write};
 use std::path::Path;
 
 use crate::failure::Outcome;
@@ -30,6 +30,19 @@ impl Bare {
     pub(crate) fn write_locked(&mut self, bytes: &[u8]) -> Outcome<()> {
         self.0.lock()?;
         self.write(bytes)?;
+        Ok(self.0.unlock()?)
+    }
+
+    /// The same with lines that lie anywhere in memory, as callers hand them over.
+    pub(crate) fn write_locked_from<L: AsRef<[u8]>>(&mut self, lines: &[L]) -> Outcome<()> {
+        let mut pieces: Vec<IoSlice<'_>> =
+            lines.iter().flat_map(|line| [IoSlice::new(line.as_ref()), IoSlice::new(b"\n")]).collect();
+        let mut rest = pieces.as_mut_slice();
+        self.0.lock()?;
+        while !rest.is_empty() {
+            let written = self.0.write_vectored(rest)?;
+            IoSlice::advance_slices(&mut rest, written);
+        }
         Ok(self.0.unlock()?)
     }
 }

@@ -49,11 +49,24 @@ fn many_in_flight(bench: &Bench) -> Outcome<Row> {
         let mut file = Bare::create(&folder.join("messages.jsonl"))?;
         rate(count, || batches.iter().try_for_each(|batch| file.write_locked(batch)))
     })
+    .peer(format!("the same from where the entries lie, {each} write"), Bar::Shown, |folder| {
+        let mut file = Bare::create(&folder.join("messages.jsonl"))?;
+        rate(count, || pieces(&lines, &counts).try_for_each(|lines| file.write_locked_from(lines)))
+    })
     .peer(format!("redb, not durable, {each} transaction"), Bar::Shown, |folder| {
         let mut database = Redb::create(folder)?;
         rate(count, || database.append(&lines, counts.iter().copied(), RedbDurability::None))
     })
     .run(bench)
+}
+
+/// Divides lines up.
+fn pieces<'a, L>(mut lines: &'a [L], counts: &'a [usize]) -> impl Iterator<Item = &'a [L]> {
+    counts.iter().map(move |count| {
+        let (piece, rest) = lines.split_at((*count).min(lines.len()));
+        lines = rest;
+        piece
+    })
 }
 
 /// One caller, who waits for each acknowledgement: one record per write on every side.

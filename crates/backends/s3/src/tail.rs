@@ -25,6 +25,8 @@ const WHOLE: u64 = 8 << 20;
 const TIMES: u64 = 8;
 /// So many parts that were merged are deleted at once.
 const TOGETHER: usize = 8;
+/// No log has more positions: what every JSON reader takes for exact, and so no sum of two overflows.
+const FURTHEST: Position = (1 << 53) - 1;
 /// So many writers are remembered.
 const WRITERS: usize = 32;
 
@@ -83,6 +85,9 @@ impl Tail {
         let head: Head = serde_json::from_slice(&bytes[..end]).map_err(|error| damaged(error.to_string()))?;
         if head.rethread > VERSION {
             return Err(Error::NewerFormat { found: head.rethread.to_string(), known: VERSION });
+        }
+        if !head.is_in_order() {
+            return Err(damaged("its parts are out of order".into()));
         }
         let piece = Arc::new(Piece::new(key, head.first(), head.next, bytes.slice(end + 1..)));
         Ok(Self { head, piece })
@@ -202,6 +207,14 @@ impl Head {
         self.parts.last().map_or(0, |part| part.next)
     }
 
+    /// Returns whether each part goes on where the one before it ends, and none is beyond what a log can reach.
+    fn is_in_order(&self) -> bool {
+        let mut at = 0;
+        let follows =
+            |part: &Part| part.first == std::mem::replace(&mut at, part.next) && part.first <= part.next;
+        self.parts.iter().all(follows) && self.first() <= self.next && self.next <= FURTHEST
+    }
+
     /// Notes who adds what comes next.
     fn sign(&mut self, writer: &str) {
         self.writers.retain(|(name, _)| name != writer);
@@ -220,4 +233,82 @@ pub(crate) fn joined<'a>(before: impl IntoIterator<Item = &'a Bytes>, lines: &[L
         bytes.put_u8(b'\n');
     }
     bytes.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use rethread_store::backend::Chunk;
+    use rethread_store::{Entry, Kind, Stamp};
+
+    use super::*;
+
+    const KEY: &str = "logs/s/messages.log";
+
+    fn line(position: Position) -> Line {
+        let (id, entry) =
+            (format!("u{position}"), Entry::parse(format!(r#"{{"uuid":"u{position}"}}"#)).unwrap());
+        let parent = position.checked_sub(1);
+        let (kind, id) = (Kind::Entry, id.parse().unwrap());
+        Line::new(&entry, Stamp { position, parent, depth: position + 1, kind, id, left: 0, unsettled: 0 })
+    }
+
+    /// A log with two parts, and lines of two writers behind them.
+    fn tail() -> Tail {
+        let first = Tail::with(None, KEY, &[line(0), line(1)], "a");
+        let part = |first, next| Part { name: layout::fresh(), first, next, size: 200 };
+        let second = first.sealed(KEY, part(0, 2), 0, &[line(2)], "b");
+        second.sealed(KEY, part(2, 3), 0, &[line(3), line(4)], "a")
+    }
+
+    /// Does all that is done with an object which somebody else may have written.
+    fn use_it(bytes: Bytes) -> bool {
+        let Ok(tail) = Tail::parse(KEY.into(), bytes) else { return false };
+        let mut chunk = Chunk { next: tail.parts().last().map_or(0, |part| part.next), ..Chunk::default() };
+        tail.piece().add_to(&mut chunk, &mut 0, usize::MAX);
+        assert!(chunk.next <= tail.next(), "nothing is beyond its end");
+        assert!(chunk.lines.iter().all(|line| line.stamp().position < tail.next()));
+        drop((tail.plan(1), tail.plan(HUGE), tail.is_by("a", 3)));
+        drop(Tail::with(Some(&tail), KEY, &[line(5)], "c").to_bytes());
+        true
+    }
+
+    #[test]
+    fn whatever_stands_in_the_object_is_read_or_refused() {
+        let whole = tail().to_bytes();
+        assert!(use_it(whole.clone()));
+        let (mut read, mut refused) = (0, 0);
+        let mut count = |is_read| *(if is_read { &mut read } else { &mut refused }) += 1;
+        for at in 0..whole.len() {
+            count(use_it(whole.slice(..at)));
+            for with in [b'0', b'9', b'"', b'}', b'\n', 0, 0xff, whole[at] ^ 1] {
+                let mut bytes = whole.to_vec();
+                bytes[at] = with;
+                count(use_it(bytes.into()));
+            }
+        }
+        assert!(read > 100 && refused > 100, "{read} read, {refused} refused");
+    }
+
+    #[test]
+    fn parts_that_are_out_of_order_or_beyond_what_a_log_can_reach_are_refused() {
+        let head = |next: u64, parts: &[(u64, u64)]| {
+            let part =
+                |(first, next): &(u64, u64)| Part { name: "p".into(), first: *first, next: *next, size: 1 };
+            let parts = parts.iter().map(part).collect();
+            let head = Head { rethread: VERSION, next, parts, ..Head::default() };
+            Bytes::from(serde_json::to_string(&head).unwrap() + "\n")
+        };
+        assert!(use_it(head(5, &[(0, 2), (2, 5)])));
+        for (next, parts) in [
+            (5, &[(0, 2), (3, 5)][..]),
+            (5, &[(0, 4), (2, 5)]),
+            (5, &[(1, 5)]),
+            (4, &[(0, 5)]),
+            (9, &[(0, 5), (5, 3)]),
+            (u64::MAX, &[]),
+            (u64::MAX, &[(0, u64::MAX)]),
+        ] {
+            assert!(!use_it(head(next, parts)), "{next} {parts:?}");
+        }
+    }
 }

@@ -5,19 +5,23 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::appender::{Appender, Pace};
-use super::effort::{Effort, torture};
+use super::effort::{Effort, torture_seconds};
 use super::ledger::{Ledger, Run};
 use crate::kit::Home;
 
 const PROCESSES: usize = 8;
 const ENTRIES: usize = 2_000;
-const ENTRIES_IN_TORTURE: usize = 10_000;
+const ENTRIES_IN_TORTURE: std::ops::RangeInclusive<usize> = 10_000..=100_000;
+/// As many are acknowledged in a second, at the least.
+const A_SECOND: usize = 100;
 /// Of so many entries one is where its process is killed, and one where it is stopped.
 const ONE_IN: usize = 50;
 
 #[test]
 fn a_crowd_of_which_some_are_killed_and_some_are_stopped_loses_nothing_and_mixes_nothing_up() {
-    let entries = if torture() { ENTRIES_IN_TORTURE } else { ENTRIES };
+    let in_time = |seconds: u64| (seconds as usize).saturating_mul(A_SECOND);
+    let (fewest, most) = ENTRIES_IN_TORTURE.into_inner();
+    let entries = torture_seconds().map_or(ENTRIES, |seconds| in_time(seconds).clamp(fewest, most));
     for round in Effort::new("8 processes on one session, thousands of entries each", 1) {
         let home = Home::new();
         home.answer(&["new", "--id", "s"]);

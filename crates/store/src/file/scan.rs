@@ -489,13 +489,13 @@ fn between(offsets: Range<u64>, positions: Range<Position>, position: Position) 
 
 /// Returns the end and the position of the first whole line that begins after `from`.
 fn first_line_from(file: &dyn DiskFile, from: u64, end: u64) -> std::io::Result<Option<(u64, Position)>> {
-    let mut size = PROBE;
+    let (mut buffer, mut size) = (Vec::new(), PROBE);
     loop {
-        let buffer = Bytes::from(read_range(file, from, end.min(from + size))?);
+        buffer = read_onto(&buffer, file, from + buffer.len() as u64, end.min(from + size))?;
         let mut start = None;
         for newline in memchr::memchr_iter(b'\n', &buffer) {
             if let Some(start) = start
-                && let Ok(line) = Line::parse(buffer.slice(start..newline))
+                && let Ok(line) = Line::parse(Bytes::copy_from_slice(&buffer[start..newline]))
             {
                 return Ok(Some((from + newline as u64 + 1, line.stamp().position)));
             }
@@ -504,7 +504,8 @@ fn first_line_from(file: &dyn DiskFile, from: u64, end: u64) -> std::io::Result<
         if from + size >= end {
             return Ok(None);
         }
-        size *= 4;
+        // Only what comes next is read: a long line costs what it is long, and not a multiple of that.
+        size *= 2;
     }
 }
 

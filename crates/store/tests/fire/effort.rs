@@ -60,7 +60,12 @@ impl Effort {
 
 /// Returns whether this is `make torture`.
 pub(crate) fn torture() -> bool {
-    number("RETHREAD_TORTURE_SECONDS").is_some()
+    torture_seconds().is_some()
+}
+
+/// Returns for how long it is, if this is `make torture`.
+pub(crate) fn torture_seconds() -> Option<u64> {
+    number("RETHREAD_TORTURE_SECONDS")
 }
 
 impl Iterator for Effort {
@@ -89,8 +94,9 @@ impl Drop for Effort {
         let failed = std::thread::panicking();
         let (last, seed) = (self.only.unwrap_or(self.tried.saturating_sub(1)), self.seed);
         let round = self.failed.unwrap_or(last);
-        // What a round does is more in torture, for however short a time.
-        let size = if self.seconds.is_some() { "RETHREAD_TORTURE_SECONDS=1 " } else { "" };
+        // What a round does is more in torture, and may depend on the time there is.
+        let size =
+            self.seconds.map(|seconds| format!("RETHREAD_TORTURE_SECONDS={seconds} ")).unwrap_or_default();
         if failed {
             let test = std::thread::current().name().unwrap_or_default().to_owned();
             eprintln!(

@@ -132,11 +132,6 @@ impl SimulatedDisk {
         self.state().struck.clone().unwrap_or_else(|| "nothing failed".into())
     }
 
-    /// Returns whether a call has failed.
-    pub(crate) fn has_struck(&self) -> bool {
-        self.state().struck.is_some()
-    }
-
     /// Seeds what failing syncs do.
     pub(crate) fn seed(&self, seed: u64) {
         self.state().rng = Rng::with_seed(seed);
