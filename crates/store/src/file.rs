@@ -254,9 +254,19 @@ impl FileBackend {
     fn remove_session(&self, session: &SessionId) -> Result<bool> {
         let path = self.session_path(session);
         if !self.holds_something(&path)? {
-            return Ok(false);
+            // Whoever took it away may have died, or have been told of an error, before that was durable.
+            return self.sync_sessions().map(|()| false);
         }
         self.take_away(session, &path, || true)
+    }
+
+    /// Makes durable which sessions there are.
+    fn sync_sessions(&self) -> Result<()> {
+        let sessions = self.root.join("sessions");
+        match self.disk.sync_folder(&sessions) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            synced => synced.map_err(Error::io("sync", &sessions)),
+        }
     }
 
     fn remove_document(&self, key: &Key) -> Result<bool> {
@@ -281,9 +291,7 @@ impl FileBackend {
             }
             // One rename takes everything away at once; what is left of it is swept up at leisure.
             self.disk.rename(path, &aside).map_err(Error::io("move to the trash", path))?;
-            let sessions = self.root.join("sessions");
-            self.disk.sync_folder(&sessions).map_err(Error::io("sync", &sessions))?;
-            Ok(true)
+            self.sync_sessions().map(|()| true)
         })?;
         self.forget(session);
         if !taken {

@@ -77,7 +77,7 @@ impl Run {
         self.focus(&[&[id], forks].concat());
         self.account(id, |account| account.removed.ask(true));
         forks.iter().for_each(|fork| self.account(fork, Account::accept_copies));
-        let (ledger, errors) = (self.ledger.clone(), self.errors);
+        let ledger = self.ledger.clone();
         self.note(
             id,
             &["note:purging"],
@@ -94,16 +94,8 @@ impl Run {
                 run(store.purge(&session_id(id))).map(drop)
             },
         );
-        self.is_removed(id, errors);
+        self.account(id, |account| account.removed.confirm());
         forks.iter().for_each(|fork| self.account(fork, Account::acknowledge_all));
-    }
-
-    /// A session was removed. Whoever only finds it gone, after a try that failed, knows nothing of the next power cut:
-    /// with that it may come back, and its purge is finished then.
-    fn is_removed(&self, id: &str, errors_before: usize) {
-        if self.errors == errors_before {
-            self.account(id, |account| account.removed.confirm());
-        }
     }
 
     /// Exports a session and imports it under another id.
@@ -269,7 +261,11 @@ impl Run {
                 Ok(())
             },
         );
-        self.is_removed(id, errors);
+        // Whoever only finds it gone, after a try that failed, knows nothing of the next power cut: with that it may come
+        // back, and is cleared away then.
+        if self.errors == errors {
+            self.account(id, |account| account.removed.confirm());
+        }
         // On a disk that fails it may come back with the next power cut, and goes another time.
         if !self.under_fault {
             note(self, Register::confirm);
