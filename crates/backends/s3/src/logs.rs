@@ -180,7 +180,9 @@ pub(crate) async fn read(
         From::Position(position) => (1..seen.tail.next()).contains(&position),
         From::Last => false,
     };
-    let mut seen = match known.tail(log).filter(|seen| is_inside(seen) && seen.is_recent()) {
+    let recent = known.tail(log).filter(|seen| is_inside(seen) && seen.is_recent());
+    let mut is_new = recent.is_none();
+    let mut seen = match recent {
         Some(seen) => Some(seen),
         None => look(bucket, known, log).await?,
     };
@@ -193,10 +195,11 @@ pub(crate) async fn read(
         // A part that is gone was merged into another, unless the log still says that it is there.
         let is_damage = missing.as_ref() == Some(&now.etag);
         if gather(bucket, known, log, &now.tail, &mut chunk, max_bytes, is_damage).await? {
+            chunk.ends = is_new && !chunk.lines.is_empty() && chunk.next == end;
             return Ok(chunk);
         }
         missing = Some(now.etag.clone());
-        seen = look(bucket, known, log).await?;
+        (seen, is_new) = (look(bucket, known, log).await?, true);
     }
 }
 
