@@ -9,6 +9,7 @@ mod behind;
 mod deciding;
 mod driven;
 mod others;
+mod over;
 mod parting;
 mod place;
 mod share;

@@ -18,7 +18,7 @@ use rethread_store::backend::{
     Put, Space, Target,
 };
 use rethread_store::{
-    BlobId, Entry, Error, Line, MemoryBackend, NewSession, Options, Result, SessionId, Store,
+    BlobId, Entry, Error, Line, MemoryBackend, Metadata, NewSession, Options, Result, SessionId, Store,
 };
 use rethread_testkit::{Home, Prompt, cannot};
 use serde_json::{Value, json};
@@ -261,6 +261,58 @@ fn a_session_that_cannot_be_read_hides_no_other() {
     add(2);
     *shared.damaged.lock().unwrap() = Some(sessions[0].id().clone());
     assert_eq!(socket.until("message.upsert").1["data"]["uuid"], "u2");
+}
+
+/// A client was told twice that a request was lost: once when its keeper had died, and again when a second one that went on
+/// with the session spoke of it, whose first words had been about nothing.
+#[test]
+fn that_a_request_is_over_is_told_once_however_many_go_on_with_its_session_and_speak_of_it() {
+    let shared: Arc<Shared> = Arc::default();
+    let new = NewSession::at("/tmp").id("asked".parse().unwrap());
+    let session = pollster::block_on(shared.store().create(new)).unwrap();
+    let Some(machine) = Machine::new(&shared) else { return };
+    let mut socket = Socket::open(&machine.kept);
+    socket.subscribe("session:asked", None);
+    socket.until("caught_up");
+    let mut told = Vec::new();
+    let mut hear = |keeper: &str, requests: &[(&str, &str)]| {
+        let requests: Vec<Value> = requests.iter().map(|(id, state)| request(id, state)).collect();
+        let driven = json!({
+            "keeper": keeper, "place": "elsewhere", "host": "h", "state": "waiting", "attention": requests,
+        });
+        // With a message, so that one can see when it was heard.
+        let uuid = format!("{keeper}-{}", told.len());
+        let line = json!({ "type": "user", "uuid": uuid, "message": { "content": "x" } });
+        let says =
+            move |metadata: &mut Metadata| drop(metadata.extra.insert("driven".into(), driven.clone()));
+        let entry = Entry::parse(line.to_string()).unwrap();
+        let ticket = pollster::block_on(session.append_and_save(entry, says)).unwrap();
+        ticket.wait().unwrap();
+        let (before, last) = socket.until("message.upsert");
+        assert_eq!(last["data"]["uuid"], uuid);
+        let kinds = before.iter().filter_map(|event| event["type"].as_str());
+        told.push(kinds.filter(|kind| kind.starts_with("attention.")).map(str::to_owned).collect::<Vec<_>>());
+    };
+    hear("a", &[("x", "pending")]);
+    hear("b", &[]);
+    hear("b", &[("x", "lost")]);
+    hear("c", &[]);
+    hear("a", &[("x", "lost")]);
+    // What is asked is told behind what is said: the last of these only shows that nothing comes behind the one before it.
+    hear("a", &[("x", "lost"), ("y", "pending")]);
+    hear("a", &[("x", "lost"), ("y", "pending")]);
+    let heard: Vec<&str> = told.iter().flatten().map(String::as_str).collect();
+    assert_eq!(heard, ["attention.requested", "attention.lost", "attention.requested"], "{told:?}");
+}
+
+/// Returns a request as a keeper speaks of it.
+fn request(id: &str, state: &str) -> Value {
+    let now = jiff::Timestamp::now();
+    json!({
+        "shown": { "id": id, "session_id": "asked", "cwd": "/tmp", "tool_name": "Bash", "input": {} },
+        "digest": "", "state": state, "tool_use_id": id, "requested_at": now,
+        "decided_at": (state != "pending").then_some(now), "hidden_characters": false, "suggestions": [],
+    })
 }
 
 #[test]

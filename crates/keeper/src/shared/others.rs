@@ -16,6 +16,7 @@ use serde_json::json;
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::driven::Driven;
+use super::over::Over;
 use crate::attention::{Attention, AttentionState};
 use crate::capture::blocking;
 use crate::card::{Home, SessionCard, SessionState};
@@ -40,6 +41,8 @@ pub(crate) struct Others {
     sessions: Mutex<HashMap<SessionId, Arc<AsyncMutex<Seen>>>>,
     /// Requests of other keepers, by their ids.
     attention: Mutex<HashMap<String, Attention>>,
+    /// Those whose end was told, and that nobody speaks of any more.
+    over: Mutex<Over>,
     /// Sessions whose driver is known to be dead.
     orphans: Mutex<HashSet<SessionId>>,
     /// When sessions were looked at, since the last listing began: it may know less of them.
@@ -103,6 +106,11 @@ impl Others {
 
     fn requests(&self) -> MutexGuard<'_, HashMap<String, Attention>> {
         self.attention.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asked for while one has the [`requests`](Self::requests), and never before.
+    fn over(&self) -> MutexGuard<'_, Over> {
+        self.over.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<AsyncMutex<Seen>>>> {
@@ -259,7 +267,7 @@ impl Keeper {
             Ok(looked) => looked,
             Err(rethread_store::Error::SessionNotFound(_) | rethread_store::Error::Gone(_)) => {
                 self.others.all().remove(session);
-                self.tell_attention(session, Vec::new());
+                self.tell_attention(session, Vec::new(), AttentionState::Withdrawn);
                 self.forget_one(session);
                 return Ok(());
             }
@@ -370,7 +378,13 @@ impl Keeper {
                 (attention.state, attention.decided_at) = (AttentionState::Lost, Some(Timestamp::now()));
             }
         }
-        self.tell_attention(session, now);
+        // Whoever goes on with a session takes what it finds unanswered for lost, and says so a moment later.
+        let keeper = |driven: &Option<Driven>| driven.as_ref().map(|driven| driven.keeper.clone());
+        let unspoken = match (keeper(&seen.driven), keeper(&driven)) {
+            (Some(before), Some(now)) if before != now => AttentionState::Lost,
+            _ => AttentionState::Withdrawn,
+        };
+        self.tell_attention(session, now, unspoken);
         seen.driven = driven;
     }
 
@@ -383,22 +397,25 @@ impl Keeper {
         }
         let known = self.others.requests();
         for attention in last.attention.iter().filter(is_open) {
-            let is_told =
-                known.get(&attention.shown.id).is_some_and(|it| it.state != AttentionState::Pending);
+            let id = &attention.shown.id;
+            let is_told = known.get(id).is_some_and(|it| it.state != AttentionState::Pending)
+                || self.others.over().holds(id);
             if let Some(lost) = self.attention.adopt(attention.clone()).filter(|_| !is_told) {
                 self.hub.publish(&lost.shown.session_id, "attention.lost", &lost);
             }
         }
     }
 
-    fn tell_attention(&self, session: &SessionId, now: Vec<Attention>) {
+    /// Tells what is new about the requests of a session. What nobody speaks of any more is over, and `unspoken`.
+    fn tell_attention(&self, session: &SessionId, now: Vec<Attention>, unspoken: AttentionState) {
         let mut known = self.others.requests();
+        let mut over = self.others.over();
         let mut before: HashMap<String, Attention> =
             known.extract_if(|_, it| it.shown.session_id == session.as_str()).collect();
         // What is in the journal here is told from there.
         for mut attention in now.into_iter().filter(|it| !self.attention.knows(&it.shown.id)) {
             let id = attention.shown.id.clone();
-            let was = before.remove(&id);
+            let was = before.remove(&id).or_else(|| over.take(&id));
             // What is over stays over: the last that a keeper said before it died is that somebody is asked, and whoever
             // drives the session next has taken its lease before saying anything else. Only what was taken for lost may
             // turn out to have been decided just before, once its keeper is back.
@@ -422,16 +439,17 @@ impl Keeper {
                 self.hub.publish(session.as_str(), kind, data);
             }
         }
-        // What is not spoken of any more is over, whatever became of it.
-        let is_over =
-            |it: &Attention| it.state == AttentionState::Pending && !self.attention.knows(&it.shown.id);
-        for attention in before.into_values().filter(is_over) {
-            let over = Attention {
-                state: AttentionState::Withdrawn,
-                decided_at: Some(Timestamp::now()),
-                ..attention
-            };
-            self.hub.publish(session.as_str(), "attention.withdrawn", over.outcome());
+        for attention in before.into_values().filter(|it| !self.attention.knows(&it.shown.id)) {
+            if attention.state != AttentionState::Pending {
+                over.keep(attention);
+                continue;
+            }
+            let ended = Attention { state: unspoken, decided_at: Some(Timestamp::now()), ..attention };
+            match unspoken {
+                AttentionState::Lost => self.hub.publish(session.as_str(), "attention.lost", &ended),
+                _ => self.hub.publish(session.as_str(), "attention.withdrawn", ended.outcome()),
+            }
+            over.keep(ended);
         }
     }
 
