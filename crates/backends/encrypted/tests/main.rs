@@ -645,6 +645,45 @@ fn a_session_that_is_being_removed_is_not_added_to_and_can_be_purged_by_the_next
     assert_eq!(texts(&block_on(store.open(session.id())).unwrap()).len(), 1);
 }
 
+/// Whoever cleared an interrupted import away said twice that it goes; the second time, nothing could be added any more, and
+/// the session could not be imported.
+#[test]
+fn an_import_that_was_interrupted_while_it_cleared_another_away_can_be_made_again() {
+    let (folder, key) = (folder(), MasterKey::generate().unwrap());
+    let bundle = folder.join("bundle");
+    let store = store_at(&folder, &key);
+    let session = begin(&store, "talk");
+    say(&session, 2);
+    block_on(store.export(session.id(), &mut fs::File::create(&bundle).unwrap())).unwrap();
+    let (import, id) = (
+        |store: &Store, id: &SessionId| block_on(store.import_bundle(&bundle, Some(id.clone()))),
+        id("copy"),
+    );
+    import(&store, &id).unwrap();
+    store.close().unwrap();
+    // Only half of it has arrived.
+    let copy = folder.join("sessions/copy");
+    let log = fs::read(copy.join("messages.jsonl")).unwrap();
+    let lines: Vec<&[u8]> = log.split_inclusive(|byte| *byte == b'\n').collect();
+    fs::write(copy.join("messages.jsonl"), lines[..lines.len() - 1].concat()).unwrap();
+    for cache in ["metadata.json", "messages.index"] {
+        drop(fs::remove_file(copy.join(cache)));
+    }
+    // There is no place to put it aside, so that it stays when it was said to go.
+    let trash = folder.join("trash");
+    drop(fs::remove_dir_all(&trash));
+    fs::write(&trash, "").unwrap();
+    assert!(import(&store_at(&folder, &key), &id).is_err());
+    fs::remove_file(&trash).unwrap();
+    let store = store_at(&folder, &key);
+    import(&store, &id).unwrap();
+    assert_eq!(texts(&block_on(store.open(&id)).unwrap()).len(), 2);
+}
+
+fn id(text: &str) -> SessionId {
+    text.parse().unwrap()
+}
+
 fn line_of(store: &Store, session: &Session) -> Line {
     let log = LogKey::new(session.id().clone(), LogName::Messages);
     block_on(store.backend().read(&log, From::Last, 1)).unwrap().lines.remove(0)

@@ -227,14 +227,18 @@ impl Outgoing {
 /// It may not be dead, only slow. A record in the place of its next one ends it for certain: if ours is in, its last
 /// one never will be; if not, it goes on, and the id is taken.
 async fn clear(store: &Store, id: &SessionId, left: &Fold) -> Result<()> {
-    let entry = Note::Purging { at: Timestamp::now() }.to_entry()?;
-    let (Leaf { position: parent, depth }, log) = (left.leaf, LogKey::new(id.clone(), LogName::Messages));
-    let mut outgoing = Outgoing { next: left.next, ..Outgoing::default() };
-    let line = outgoing.place(Placement { kind: Kind::Note, parent, depth, entry });
-    match write(store, &log, left.next, &[line]).await? {
-        Written::Whole => store.inner.backend.remove(&Target::Session(id.clone())).await?,
-        Written::Elsewhere => return Err(Error::SessionExists(id.clone())),
-    };
+    // Where an earlier try has said so, nobody adds to it any more, this one included.
+    if !left.purging {
+        let entry = Note::Purging { at: Timestamp::now() }.to_entry()?;
+        let (Leaf { position: parent, depth }, log) = (left.leaf, LogKey::new(id.clone(), LogName::Messages));
+        let mut outgoing = Outgoing { next: left.next, ..Outgoing::default() };
+        let line = outgoing.place(Placement { kind: Kind::Note, parent, depth, entry });
+        match write(store, &log, left.next, &[line]).await? {
+            Written::Whole => {}
+            Written::Elsewhere => return Err(Error::SessionExists(id.clone())),
+        }
+    }
+    store.inner.backend.remove(&Target::Session(id.clone())).await?;
     store.inner.writer.forget(id);
     Ok(())
 }
