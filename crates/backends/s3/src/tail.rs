@@ -267,7 +267,7 @@ mod tests {
         tail.piece().add_to(&mut chunk, &mut 0, usize::MAX);
         assert!(chunk.next <= tail.next(), "nothing is beyond its end");
         assert!(chunk.lines.iter().all(|line| line.stamp().position < tail.next()));
-        drop((tail.plan(1), tail.plan(HUGE), tail.is_by("a", 3)));
+        let _ = (tail.plan(1), tail.plan(HUGE), tail.is_by("a", 3));
         drop(Tail::with(Some(&tail), KEY, &[line(5)], "c").to_bytes());
         true
     }
