@@ -179,6 +179,7 @@ fn every_test_that_the_proof_names_is_one() {
         "transcripts/src",
         "backends/encrypted/src",
         "backends/postgres/src",
+        "backends/s3/src",
         "backends/sqlite/src",
     ]);
     let sources: Vec<_> = folders.map(|folder| crate::kit::tree(&crates.join(folder))).collect();
