@@ -1,6 +1,6 @@
 //! A disk that notes what is read from logs and what is written to them.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ struct Counts {
 #[derive(Debug)]
 struct CountingFile {
     file: Box<dyn DiskFile>,
-    /// `None` for what is not a log.
+    /// `None` for what is neither a log nor its journal.
     counts: Option<Arc<Counts>>,
 }
 
@@ -41,8 +41,9 @@ impl CountingDisk {
 
 impl Disk for CountingDisk {
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
-        let is_log = path.extension().is_some_and(|extension| extension == "jsonl");
-        let counts = is_log.then(|| self.counts.clone());
+        let is = |kind: &str| path.extension().is_some_and(|extension| extension == kind);
+        // What a journal has is read instead of what the log has.
+        let counts = (is("jsonl") || is("journal")).then(|| self.counts.clone());
         Ok(Box::new(CountingFile { file: RealDisk.open(path, how)?, counts }))
     }
 
@@ -93,10 +94,19 @@ impl DiskFile for CountingFile {
     }
 
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.append(bytes)?;
+        self.append_pieces(&[IoSlice::new(bytes)])
+    }
+
+    fn append_pieces(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        let written = self.file.append_pieces(pieces)?;
         if let Some(counts) = &self.counts {
-            let records = memchr::memchr_iter(b'\n', &bytes[..written]).count();
-            counts.writes.lock().unwrap_or_else(PoisonError::into_inner).push(records);
+            let mut left = written;
+            let records = pieces.iter().map(|piece| {
+                let there = &piece[..left.min(piece.len())];
+                left -= there.len();
+                memchr::memchr_iter(b'\n', there).count()
+            });
+            counts.writes.lock().unwrap_or_else(PoisonError::into_inner).push(records.sum());
         }
         Ok(written)
     }
@@ -107,6 +117,10 @@ impl DiskFile for CountingFile {
 
     fn truncate(&self, length: u64) -> io::Result<()> {
         self.file.truncate(length)
+    }
+
+    fn reserve(&self, offset: u64, size: u64) -> io::Result<()> {
+        self.file.reserve(offset, size)
     }
 
     fn sync(&self) -> io::Result<()> {

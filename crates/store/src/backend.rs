@@ -116,6 +116,12 @@ pub trait Backend: fmt::Debug + Send + Sync {
         Ok(true)
     }
 
+    /// Returns what `list` may call a content: first what it is called when it is put now. By any of these it can be
+    /// removed.
+    fn listed_as(&self, blob: &BlobId) -> Vec<BlobId> {
+        vec![*blob]
+    }
+
     /// Returns names of a space, after a given one.
     async fn list(&self, space: Space, after: Option<&str>, limit: usize) -> Result<Vec<Listed>>;
 
@@ -152,8 +158,25 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
     /// Returns what `list` says of one session.
     async fn stat(&self, session: &SessionId) -> Result<Option<Listed>> {
-        let listed = self.list(Space::Sessions, None, usize::MAX).await?;
-        Ok(listed.into_iter().find(|listed| listed.name == session.as_str()))
+        let name = session.as_str();
+        // What begins with all but its last character, and comes before it: few do.
+        let mut after = name.char_indices().next_back().map_or("", |(last, _)| &name[..last]).to_owned();
+        loop {
+            let after_it = Some(after.as_str()).filter(|after| !after.is_empty());
+            let page = self.list(Space::Sessions, after_it, 16).await?;
+            let Some(last) = page.last().map(|listed| listed.name.clone()) else { return Ok(None) };
+            if last.as_str() >= name {
+                return Ok(page.into_iter().find(|listed| listed.name == name));
+            }
+            after = last;
+        }
+    }
+
+    /// Returns what `list` calls the message log of a session while it ends at a position, if that is known without a
+    /// look: from the answer to the append that went there. For places where each look costs a request.
+    fn change_at(&self, session: &SessionId, next: Position) -> Option<String> {
+        let _ = (session, next);
+        None
     }
 
     /// Returns whether a session is there whose records nobody can read any more, because what they were sealed with was
@@ -384,7 +407,7 @@ pub enum Space {
     Sessions,
     /// Documents of the store itself, by name.
     Documents,
-    /// Blobs, by hash.
+    /// Blobs, by hash, or by what [`listed_as`](Backend::listed_as) says: where nobody is to learn hashes.
     Blobs,
 }
 

@@ -48,10 +48,18 @@ pub(crate) enum Defect {
     BelieveTheCache,
     /// A document is renamed into place before its bytes are durable.
     RenameBeforeSync,
+    /// Contents that come together get their names before they are durable.
+    NameBeforeContent,
     /// A document is written over in place.
     ReplaceInPlace,
     /// An entry that the log holds is added once more, though it should not be.
     AddTwice,
+    /// That an entry is there is said from memory, whoever may have removed it since.
+    TrustWhatWasSeen,
+    /// Whoever comes last is served first.
+    ServeTheLastFirst,
+    /// Each operation is written and synced alone.
+    WriteOneByOne,
     /// A failure whose ticket was dropped is forgotten.
     ForgetTheUnheard,
     /// Whoever lost the lease goes on writing.

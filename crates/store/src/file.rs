@@ -4,6 +4,7 @@ mod blob;
 mod disk;
 mod document;
 mod folder;
+mod headroom;
 mod index;
 mod journal;
 mod lock;
@@ -29,6 +30,7 @@ use self::blob::Shelves;
 use self::disk::look;
 pub use self::disk::{Disk, DiskFile, Extent, Open, RealDisk, Stat};
 use self::folder::Folder;
+use self::headroom::Headroom;
 use self::index::Slots;
 use self::journal::Journaling;
 use self::read::Bookmark;
@@ -38,13 +40,11 @@ use crate::backend::{
 };
 use crate::error::{Error, Result};
 use crate::id::{BlobId, EntryId, SessionId};
+use crate::side_by_side::side_by_side;
 use crate::stamp::{Line, Unseal};
 
 /// How many sessions are held open; a session's folder costs up to seven file handles.
 const MAX_OPEN: usize = 96;
-/// From how many sessions on it pays to look at them on several threads, and on how many at most.
-const MANY: usize = 512;
-const MOST_LOOKERS: usize = 8;
 /// How many places readers stopped at are remembered.
 const MAX_BOOKMARKS: usize = 1024;
 /// The largest record: what a reader still takes in one piece.
@@ -61,6 +61,7 @@ pub struct FileBackend {
     owner: String,
     patience: Duration,
     journaling: Journaling,
+    headroom: Headroom,
     folders: Mutex<HashMap<SessionId, Arc<Folder>>>,
     bookmarks: Mutex<HashMap<LogKey, Bookmark>>,
     shelves: Shelves,
@@ -80,6 +81,7 @@ impl FileBackend {
             owner: uuid::Uuid::new_v4().simple().to_string(),
             patience: Duration::from_millis(20),
             journaling: Journaling::default(),
+            headroom: Headroom::default(),
             folders: Mutex::default(),
             bookmarks: Mutex::default(),
             shelves: Shelves::default(),
@@ -96,6 +98,13 @@ impl FileBackend {
     /// bytes. `None`: never.
     pub fn with_journal(mut self, after: Option<u32>, space: u64) -> Self {
         self.journaling = Journaling { after, space };
+        self
+    }
+
+    /// Sets after how many bytes that are written and not synced a log has the file system set room aside ahead of its end,
+    /// which makes such appends faster. `None`: never.
+    pub fn with_headroom(mut self, after: Option<u64>) -> Self {
+        self.headroom = Headroom::after(after);
         self
     }
 
@@ -121,7 +130,16 @@ impl FileBackend {
             // lock file, so whoever opens it next makes it durable.
             left.extend(folders.extract_if(|_, folder| Arc::strong_count(folder) == 1));
         }
-        let open = || Arc::new(Folder::new(&self.disk, &self.root, session, &self.owner, self.journaling));
+        let open = || {
+            Arc::new(Folder::new(
+                &self.disk,
+                &self.root,
+                session,
+                &self.owner,
+                self.journaling,
+                self.headroom,
+            ))
+        };
         let folder = folders.entry(session.clone()).or_insert_with(open).clone();
         drop(folders);
         // Not before: it may take a sync.
@@ -183,23 +201,11 @@ impl FileBackend {
             // Whoever reads it learns why; left out, it would be taken for gone.
             Err(_) => Some(Listed { name: name.clone(), change: String::new(), modified: timestamp(0) }),
         };
-        if limit < usize::MAX || names.len() < MANY {
+        if limit < usize::MAX {
             return Ok(names.iter().filter_map(look).take(limit).collect());
         }
         // Looking at a file is nearly all system call, which scales with the cores.
-        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_LOOKERS);
-        let mut listed = Vec::with_capacity(names.len());
-        std::thread::scope(|scope| {
-            let parts: Vec<_> = names
-                .chunks(names.len().div_ceil(cores))
-                .map(|part| scope.spawn(|| part.iter().filter_map(look).collect()))
-                .collect();
-            for part in parts {
-                let found: Vec<Listed> = part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                listed.extend(found);
-            }
-        });
-        Ok(listed)
+        Ok(side_by_side(&names, look))
     }
 
     fn stat_session(&self, name: &str) -> Result<Option<Listed>> {

@@ -47,7 +47,7 @@ pub struct Cleaned {
     pub purged: Vec<SessionId>,
     /// Sessions that could not be read or purged, and why. As long as there are any, no content is removed.
     pub failed: Vec<(SessionId, Error)>,
-    /// Content removed.
+    /// Content removed, by what it was listed as.
     pub blobs: Vec<BlobId>,
     /// Content that nothing refers to any more, and that goes after its time of grace.
     pub waiting: Vec<BlobId>,
@@ -126,6 +126,7 @@ impl Store {
         let now = Timestamp::now();
         let grace = if Defect::CollectAtOnce.is_on() { Duration::ZERO } else { cleaning.grace };
         let (unused, version) = Unused::load(backend).await?;
+        let are_sealed = backend.listed_as(&BlobId::of(b"")).iter().any(BlobId::is_sealed);
         let (mut next, mut after) = (Unused::default(), None);
         loop {
             let page = backend.list(Space::Blobs, after.as_deref(), PAGE).await?;
@@ -133,6 +134,10 @@ impl Store {
             after = Some(last.name.clone());
             for listed in page {
                 let Ok(blob) = listed.name.parse::<BlobId>() else { continue };
+                // Whoever lists names that it does not say are its own has a wrapper that hides what they are.
+                if blob.is_sealed() && !are_sealed {
+                    continue;
+                }
                 if used.contains(&blob) || !is_older(listed.modified, cleaning.blobs_after, now) {
                     continue;
                 }
@@ -156,7 +161,8 @@ impl Store {
         Ok(())
     }
 
-    /// Returns everything that may be a reference: any 64 hex digits in a record of a capture or in a document.
+    /// Returns what everything is listed as that may be referred to: any 64 hex digits in a record of a capture or in a
+    /// document.
     ///
     /// Knowing less of their shape keeps more: what a newer version writes is safe from an older one.
     async fn used_blobs(
@@ -186,7 +192,7 @@ impl Store {
                 used.extend(references::hashes(&document.bytes));
             }
         }
-        Ok(used)
+        Ok(used.iter().flat_map(|blob| backend.listed_as(blob)).collect())
     }
 }
 

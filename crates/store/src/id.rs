@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use twox_hash::XxHash3_64;
 use uuid::Uuid;
 
 use crate::error::Error;
@@ -60,10 +61,9 @@ impl EntryId {
 }
 
 impl EntryId {
-    /// Returns the first eight bytes of its SHA-256, by which an index knows it.
+    /// Returns by what an index knows it. Two may share it, so it need not be a slow hash.
     pub(crate) fn short_hash(&self) -> [u8; 8] {
-        let whole: [u8; 32] = Sha256::digest(self.as_str()).into();
-        std::array::from_fn(|at| whole[at])
+        XxHash3_64::oneshot(self.as_str().as_bytes()).to_le_bytes()
     }
 }
 
@@ -87,13 +87,16 @@ impl FromStr for EntryId {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct BlobId {
-    sealed: bool,
     /// The name, and before it what tells sealed ones apart.
     bytes: [u8; 33],
 }
 
 /// What sealed names begin with.
-const SEALED: u8 = 0x5e;
+const SEALED: u8 = 0x5f;
+/// The same while names could be turned back: whoever still does that finds no others, and so clears none of them away.
+const EARLIER_SEALED: u8 = 0x5e;
+/// What stands there instead if a name is a hash; it is not written.
+const PLAIN: u8 = 0;
 
 impl BlobId {
     /// Returns the name of this content.
@@ -103,18 +106,23 @@ impl BlobId {
 
     /// Returns the id that a hash stands for.
     pub fn from_hash(hash: [u8; 32]) -> Self {
-        Self::named(false, hash)
+        Self::named(PLAIN, hash)
     }
 
     /// Returns a name for content that is sealed.
     pub fn sealed(name: [u8; 32]) -> Self {
-        Self::named(true, name)
+        Self::named(SEALED, name)
     }
 
-    fn named(sealed: bool, name: [u8; 32]) -> Self {
-        let mut bytes = [SEALED; 33];
+    /// Returns a name for content that is sealed, as it was while names could be turned back.
+    pub fn earlier_sealed(name: [u8; 32]) -> Self {
+        Self::named(EARLIER_SEALED, name)
+    }
+
+    fn named(kind: u8, name: [u8; 32]) -> Self {
+        let mut bytes = [kind; 33];
         bytes[1..].copy_from_slice(&name);
-        Self { sealed, bytes }
+        Self { bytes }
     }
 
     /// Returns the hash itself, or what a sealed one has instead.
@@ -124,12 +132,12 @@ impl BlobId {
 
     /// Returns the name as bytes, in the order of its text.
     pub fn as_bytes(&self) -> &[u8] {
-        if self.sealed { &self.bytes } else { &self.bytes[1..] }
+        if self.is_sealed() { &self.bytes } else { &self.bytes[1..] }
     }
 
     /// Returns whether this is a sealed name.
     pub fn is_sealed(&self) -> bool {
-        self.sealed
+        self.bytes[0] != PLAIN
     }
 
     /// Returns the name of what a hasher has seen.
@@ -139,12 +147,12 @@ impl BlobId {
 
     /// Returns whether content may be stored under this name. What is sealed is vouched for by whoever sealed it.
     pub fn fits(&self, content: &[u8]) -> bool {
-        self.sealed || Self::of(content) == *self
+        self.is_sealed() || Self::of(content) == *self
     }
 
     /// Returns whether what a hasher has seen may be stored under this name.
     pub fn fits_hashed(&self, hasher: Sha256) -> bool {
-        self.sealed || Self::of_hasher(hasher) == *self
+        self.is_sealed() || Self::of_hasher(hasher) == *self
     }
 }
 
@@ -165,10 +173,9 @@ impl FromStr for BlobId {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let rule = "64 lower-case hex digits";
-        let (sealed, text) = match text.strip_prefix("5e").filter(|name| name.len() == 64) {
-            Some(name) => (true, name),
-            None => (false, text),
-        };
+        let sealed = |(first, kind)| Some((kind, text.strip_prefix(first).filter(|name| name.len() == 64)?));
+        let sealed = [("5f", SEALED), ("5e", EARLIER_SEALED)].into_iter().find_map(sealed);
+        let (kind, text) = sealed.unwrap_or((PLAIN, text));
         let digit = |byte: u8| match byte {
             b'0'..=b'9' => Some(byte - b'0'),
             b'a'..=b'f' => Some(byte - b'a' + 10),
@@ -184,7 +191,7 @@ impl FromStr for BlobId {
                 _ => return Err(bad("blob id", text, rule)),
             }
         }
-        Ok(Self::named(sealed, hash))
+        Ok(Self::named(kind, hash))
     }
 }
 

@@ -13,6 +13,7 @@ use crate::id::SessionId;
 use crate::metadata::Metadata;
 use crate::resume::Scope;
 use crate::session::Session;
+use crate::side_by_side::side_by_side;
 use crate::store::{Store, canonical, project_of};
 
 /// A log that was written to since may not be durable yet: what was learnt of it is not kept.
@@ -147,9 +148,14 @@ impl Store {
             (other.updated_at, other.name()).cmp(&(one.updated_at, one.name()))
         });
         let after = filter.after.as_ref().map(|mark| (mark.updated_at, mark.session_id.as_str()));
-        let rows = rows.iter().filter(|row| after.is_none_or(|after| (row.updated_at, row.name()) < after));
-        for metadata in rows.filter_map(Row::metadata).filter(|metadata| wanted.admits(metadata)) {
-            if filter.limit > 0 && listing.sessions.len() == filter.limit {
+        rows.retain(|row| after.is_none_or(|after| (row.updated_at, row.name()) < after));
+        let read = |row: &Row<'_>| row.metadata().filter(|metadata| wanted.admits(metadata));
+        if filter.limit == 0 {
+            listing.sessions = side_by_side(&rows, read);
+            return Ok(listing);
+        }
+        for metadata in rows.iter().filter_map(read) {
+            if listing.sessions.len() == filter.limit {
                 listing.next = listing.sessions.last().map(Mark::of);
                 break;
             }

@@ -16,6 +16,8 @@ use crate::ticket::{Ack, Ticket};
 use crate::writer::{Draft, Lane, Patience, Request};
 
 const READ_AHEAD: usize = 4 << 20;
+/// For how many entries room is made before they are seen.
+const RESERVED: usize = 1 << 20;
 /// How much of a log is read at once when all of it is wanted.
 const WHOLE: usize = 32 << 20;
 
@@ -46,6 +48,8 @@ pub enum Page {
 
 impl Session {
     pub(crate) fn new(store: Store, id: SessionId) -> Self {
+        // One of that name may have been found to be gone, and begun again since.
+        store.inner.writer.look_again(&id);
         Self { store, id, lane: None, nonce: None }
     }
 
@@ -61,7 +65,7 @@ impl Session {
 
     /// Adds an entry. Returns as soon as it is accepted, waiting only while the queue is full.
     pub async fn append(&self, entry: Entry) -> Result<Ticket> {
-        self.append_all(vec![entry]).await
+        self.submit(LogName::Messages, vec![self.draft(entry)?]).await
     }
 
     /// Adds an entry if the queue has room for it, without ever waiting.
@@ -183,7 +187,7 @@ impl Session {
         let leaf = self.leaf(&fold);
         let ends_here = leaf == fold.leaf;
         let history = match count {
-            usize::MAX if self.is_one_line(&fold, leaf) => self.forward(Leaf::default(), count).await?,
+            usize::MAX if self.is_one_line(&fold, leaf) => self.forward(Leaf::default(), leaf, count).await?,
             _ => None,
         };
         let whole = |history: &History| history.records.len() as u64 == leaf.depth;
@@ -191,7 +195,9 @@ impl Session {
             Some(history) => history,
             None => self.walk_from(leaf).await?.collect(count).await?,
         };
-        let end = self.store.inner.backend.read(&self.log(LogName::Messages), From::Last, 1).await?;
+        // From where its state ends: to find the last record anew, all that was written with it would be read back.
+        let end = From::Position(fold.next);
+        let end = self.store.inner.backend.read(&self.log(LogName::Messages), end, 1).await?;
         // A line that is merely cut was never acknowledged, or is being written now.
         if ends_here && end.tail.is_some_and(|tail| tail.flaw != Flaw::Cut) {
             let depths = leaf.depth + 1..=leaf.depth + 1;
@@ -230,7 +236,7 @@ impl Session {
         let leaf = self.leaf(&fold);
         if self.is_one_line(&fold, leaf) {
             // A lost entry and one of another branch can cancel out in the counts; then it is no single line.
-            if let Some(history) = self.forward(after, count).await? {
+            if let Some(history) = self.forward(after, leaf, count).await? {
                 return Ok(history);
             }
         }
@@ -246,11 +252,13 @@ impl Session {
         own && fold.metadata.entry_count == leaf.depth && leaf == fold.leaf
     }
 
-    /// Reads entries in log order, as long as each follows the one before; `None` if one does not.
-    async fn forward(&self, after: Leaf, count: usize) -> Result<Option<History>> {
+    /// Reads entries between two places in log order, as long as each follows the one before; `None` if one does not.
+    async fn forward(&self, after: Leaf, until: Leaf, count: usize) -> Result<Option<History>> {
         let (log, mut before, mut history) =
             (self.log(LogName::Messages), after.position, History::default());
         let (mut from, mut ends) = (after.position.map_or(0, |position| position + 1), false);
+        let there = usize::try_from(until.depth.saturating_sub(after.depth)).unwrap_or(usize::MAX);
+        history.records.reserve(there.min(count).min(RESERVED));
         while history.records.len() < count && !ends {
             let size = if count == usize::MAX { WHOLE } else { 64 << 10 };
             let chunk = self.store.inner.backend.read(&log, From::Position(from), size).await?;

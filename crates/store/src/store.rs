@@ -200,7 +200,9 @@ impl Store {
         self.claim_format().await?;
         self.redact_names(&mut metadata);
         let id = metadata.session_id.clone();
-        if self.inner.backend.capabilities().keeps {
+        let keeps = self.inner.backend.capabilities().keeps;
+        let is_unknown = keeps && self.inner.backend.stat(&id).await?.is_none();
+        if keeps && !is_unknown {
             match self.check_unreadable(&id).await {
                 Err(Error::Damaged { .. } | Error::Erased(_)) => return Err(Error::SessionExists(id)),
                 checked => checked?,
@@ -215,7 +217,7 @@ impl Store {
         }
         let note = Note::Created { at: metadata.created_at, set, origin, arrival: None };
         let session = Session::new(self.clone(), id);
-        session.note(Draft::Note(note)).await?;
+        session.note(if is_unknown { Draft::Birth(note) } else { Draft::Note(note) }).await?;
         Ok(session)
     }
 
@@ -329,11 +331,11 @@ impl Store {
         let result = self.inner.writer.close(self.inner.options.close_within);
         if result.is_ok() {
             let touched = self.inner.writer.take_touched();
-            for session in touched.into_iter().take_while(|_| Instant::now() < until) {
+            for (session, fold) in touched.into_iter().take_while(|_| Instant::now() < until) {
                 // Only an index and a cache; whoever misses them reads the log.
                 let messages = LogKey::new(session.clone(), LogName::Messages);
                 let _ = pollster::block_on(self.inner.backend.settle(&messages));
-                let _ = pollster::block_on(self.cache_metadata(&session));
+                let _ = pollster::block_on(self.cache_known(&session, fold));
             }
         }
         result
@@ -347,6 +349,22 @@ impl Store {
     /// Returns what goes wrong, and right again, from now on.
     pub fn events(&self) -> async_channel::Receiver<Event> {
         self.inner.writer.subscribe()
+    }
+
+    /// Writes the cached metadata of a session whose state may be known already.
+    async fn cache_known(&self, id: &SessionId, fold: Option<Fold>) -> Result<()> {
+        let backend = &*self.inner.backend;
+        if let Some(fold) = fold
+            && let Some(change) = backend.change_at(id, fold.next)
+            && !fold.purging
+        {
+            let document = Fold { change, ..fold }.to_document();
+            // What others have cached may know more.
+            if let Put::Done(_) = backend.put(&Key::metadata(id), &document, Expect::Absent).await? {
+                return Ok(());
+            }
+        }
+        self.cache_metadata(id).await.map(drop)
     }
 
     /// Writes a session's cached metadata, unless it is up to date.

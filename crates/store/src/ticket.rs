@@ -3,6 +3,7 @@
 use std::future::IntoFuture;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::backend::{Durability, LogKey, Position};
@@ -76,15 +77,23 @@ impl Drop for Ticket {
 
 impl IntoFuture for Ticket {
     type Output = Result<Ack>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+    type IntoFuture = Acknowledged;
 
-    fn into_future(mut self) -> Self::IntoFuture {
-        let receiver = self.receiver.take();
-        Box::pin(async move {
-            match receiver {
-                Some(receiver) => receiver.await.unwrap_or(Err(Error::Closed)),
-                None => Err(Error::Closed),
-            }
-        })
+    fn into_future(mut self) -> Acknowledged {
+        Acknowledged(self.receiver.take().map(IntoFuture::into_future))
+    }
+}
+
+/// A ticket that is awaited.
+#[derive(Debug)]
+#[must_use = "it does nothing unless it is awaited"]
+pub struct Acknowledged(Option<oneshot::AsyncReceiver<Result<Ack>>>);
+
+impl Future for Acknowledged {
+    type Output = Result<Ack>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Ack>> {
+        let Some(receiver) = &mut self.0 else { return Poll::Ready(Err(Error::Closed)) };
+        Pin::new(receiver).poll(context).map(|answer| answer.unwrap_or(Err(Error::Closed)))
     }
 }

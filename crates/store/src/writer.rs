@@ -31,6 +31,7 @@ pub(crate) use self::unheard::Unheard;
 use crate::backend::{Backend, Durability, LogKey, LogName};
 use crate::defect::Defect;
 use crate::error::{Error, Result};
+use crate::fold::Fold;
 use crate::health::{Event, Health};
 use crate::id::SessionId;
 use crate::ticket::{Ack, Ticket};
@@ -83,7 +84,7 @@ impl Writer {
     /// Queues an operation, waiting for room if there is none.
     pub(crate) async fn submit(&self, log: &LogKey, request: Request) -> Result<Ticket> {
         let (operation, ticket) = request.into_operation(log, &self.shared);
-        match self.accept(log, Box::new(operation), Hands::Pool) {
+        match self.accept(log, operation, Hands::Pool) {
             Ok(_) => Ok(ticket),
             Err(refused) => self.submit_again(log, refused).await.map(|()| ticket),
         }
@@ -94,7 +95,7 @@ impl Writer {
         // Listening first, so that no room is missed that is made meanwhile; but most never have to.
         while let (operation, Error::Full(_)) = refused {
             listener!(self.shared.room => room);
-            refused = match self.accept(log, operation, Hands::Pool) {
+            refused = match self.accept(log, *operation, Hands::Pool) {
                 Ok(_) => return Ok(()),
                 Err((operation, Error::Full(full))) => {
                     room.await;
@@ -110,7 +111,7 @@ impl Writer {
     /// twice takes about half as long as a sync.
     pub(crate) fn submit_and_wait(&self, log: &LogKey, request: Request) -> Result<Ack> {
         let (operation, ticket) = request.into_operation(log, &self.shared);
-        match self.accept(log, Box::new(operation), Hands::Own) {
+        match self.accept(log, operation, Hands::Own) {
             Ok(None) => {}
             Ok(Some(job)) => {
                 let new_to_the_clock = self.shared.work_on_watched(log, *job);
@@ -135,26 +136,27 @@ impl Writer {
     /// Queues an operation, or says that there is no room.
     pub(crate) fn try_submit(&self, log: &LogKey, request: Request) -> Result<Ticket> {
         let (operation, ticket) = request.into_operation(log, &self.shared);
-        self.accept(log, Box::new(operation), Hands::Pool).map(|_| ticket).map_err(|(_, error)| error)
+        self.accept(log, operation, Hands::Pool).map(|_| ticket).map_err(|(_, error)| error)
     }
 
     /// Puts an operation into its queue. With [`Hands::Own`], the work comes back if it can be done at once.
     fn accept(
         &self,
         log: &LogKey,
-        operation: Box<Operation>,
+        operation: Operation,
         hands: Hands,
     ) -> Result<Option<Box<Job>>, (Box<Operation>, Error)> {
         let mut state = self.shared.state();
         if state.closing {
-            return Err((operation, Error::Closed));
+            return Err((Box::new(operation), Error::Closed));
         }
         let (size, limits) = (operation.size, &self.shared.limits);
         let State { queues, ready, bytes: total, .. } = &mut *state;
-        if !queues.contains_key(log) {
-            queues.insert(log.clone(), Queue::default());
-        }
-        let Some(queue) = queues.get_mut(log) else { unreachable!("it was just put there") };
+        // Looked for once: nearly always it is there.
+        let queue = match queues.get_mut(log) {
+            Some(queue) => queue,
+            None => queues.entry(log.clone()).or_default(),
+        };
         // What is larger than the limit itself passes through an empty queue, or it would never pass.
         let fits =
             queue.records == 0 || (queue.records < limits.operations && queue.bytes + size <= limits.bytes);
@@ -164,14 +166,17 @@ impl Writer {
                 operation.tell(Ok(Ack { records: Vec::new(), durability: self.shared.durability }));
                 return Ok(None);
             }
-            return Err((operation, Error::Full(log.clone())));
+            return Err((Box::new(operation), Error::Full(log.clone())));
         }
         if !operation.is_barrier() {
             queue.records += 1;
             queue.bytes += size;
             *total += size;
         }
-        queue.waiting.push_back(*operation);
+        match Defect::ServeTheLastFirst.is_on() {
+            true => queue.waiting.push_front(operation),
+            false => queue.waiting.push_back(operation),
+        }
         let listed = queue.wants_a_thread();
         if listed && hands == Hands::Own {
             return Ok(Some(Box::new(queue.take_job())));
@@ -333,9 +338,16 @@ impl Writer {
         receiver
     }
 
-    /// Returns the sessions that were written to since the last call.
-    pub(crate) fn take_touched(&self) -> Vec<SessionId> {
-        self.shared.state().touched.drain().collect()
+    /// Returns the sessions that were written to since the last call, with their states where those are known.
+    pub(crate) fn take_touched(&self) -> Vec<(SessionId, Option<Fold>)> {
+        let mut state = self.shared.state();
+        let touched = std::mem::take(&mut state.touched);
+        let with_fold = |session: SessionId| {
+            let queue = state.queues.get(&LogKey::new(session.clone(), LogName::Messages));
+            let fold = queue.and_then(|queue| queue.head.as_ref()?.own_fold());
+            (session, fold)
+        };
+        touched.into_iter().map(with_fold).collect()
     }
 
     /// Forgets what is known of a session's logs.
@@ -349,6 +361,16 @@ impl Writer {
             }
         }
         state.touched.remove(session);
+    }
+
+    /// Forgets that a session was found to be gone: somebody has found one of that name, or begins one.
+    pub(crate) fn look_again(&self, session: &SessionId) {
+        let mut state = self.shared.state();
+        for name in LogName::ALL {
+            if let Some(queue) = state.queues.get_mut(&LogKey::new(session.clone(), name)) {
+                queue.head.take_if(|head| head.gone);
+            }
+        }
     }
 }
 

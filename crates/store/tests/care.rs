@@ -36,7 +36,7 @@ fn a_repair_plans_backs_up_fixes_and_proves() {
     // The index is derived from the log; whoever looks at the log may set it right.
     let kept = || {
         let files = tree(&home.session_folder(session.id())).into_iter();
-        files.filter(|(path, _)| path.extension().is_none_or(|it| it != "index")).collect::<Vec<_>>()
+        files.filter(|(path, _)| path.extension().is_none_or(|it| it != "ids")).collect::<Vec<_>>()
     };
     let before = kept();
     let plan = run(store.repair(session.id(), Mode::Plan)).unwrap();

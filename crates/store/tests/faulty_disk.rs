@@ -38,6 +38,7 @@ struct Shared {
     appends: AtomicU64,
     synced_folders: Mutex<Vec<PathBuf>>,
     opened: Mutex<Vec<PathBuf>>,
+    read: AtomicU64,
 }
 
 /// The real disk with a fault.
@@ -68,6 +69,11 @@ impl FaultyDisk {
     /// Which files were opened since the last time this was asked.
     pub(crate) fn opened(&self) -> Vec<PathBuf> {
         std::mem::take(&mut *self.shared.opened.lock().expect("no test panics here"))
+    }
+
+    /// How many bytes of log files were read since the last time this was asked.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.shared.read.swap(0, Ordering::SeqCst)
     }
 
     /// Which folders were synced, in order.
@@ -162,7 +168,11 @@ impl DiskFile for FaultyFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.inner.read_at(buffer, offset)
+        let count = self.inner.read_at(buffer, offset)?;
+        if self.log {
+            self.disk.shared.read.fetch_add(count as u64, Ordering::SeqCst);
+        }
+        Ok(count)
     }
 
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {

@@ -64,3 +64,44 @@ fn a_long_log_reads_the_same_at_once_and_in_small_pieces_whatever_is_damaged() {
         assert!(at_once.0.len() >= 580, "{what}: {}", at_once.0.len());
     }
 }
+
+/// A search for a position looks at the stamps of a few lines only, and at their checksums only in the end.
+#[test]
+fn a_stamp_with_another_position_hides_no_line_but_its_own() {
+    const COUNT: u64 = 300;
+    let home = Home::new();
+    let store = home.open();
+    let session = conversation(&store, "s", 0);
+    for n in 1..COUNT {
+        // Where the last line is long, a probe can end at the log's end.
+        let text = "x".repeat(if n % 50 == 49 { 60_000 } else { 100 + n as usize * 7919 % 3000 });
+        let entry = Entry::parse(format!(r#"{{"uuid":"u{n}","content":"{text}"}}"#)).unwrap();
+        drop(run(session.append(entry)).unwrap());
+    }
+    store.close().unwrap();
+    std::fs::remove_file(home.session_folder(session.id()).join("messages.ids")).unwrap();
+    let path = home.log(session.id());
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    let log = LogKey::new(session_id("s"), LogName::Messages);
+    for hit in 100..COUNT {
+        for wrong in [100, 999] {
+            let is =
+                lines[hit as usize].replace(&format!(r#""_rt":"1 {hit} "#), &format!(r#""_rt":"1 {wrong} "#));
+            std::fs::write(
+                &path,
+                [&lines[..hit as usize], &[&is], &lines[hit as usize + 1..]].concat().concat(),
+            )
+            .unwrap();
+            for wanted in [hit - 60, hit - 1, hit + 1, hit + 60, COUNT - 1] {
+                if wanted >= COUNT || wanted == hit {
+                    continue;
+                }
+                // As a process that has seen nothing of it.
+                let chunk = run(FileBackend::new(home.root()).read(&log, From::Position(wanted), 1)).unwrap();
+                let found = chunk.lines.first().map(|line| line.stamp().position);
+                assert_eq!(found, Some(wanted), "{hit} says that it is {wrong}");
+            }
+        }
+    }
+}

@@ -10,6 +10,7 @@ mod faulty_disk;
 mod fire;
 mod forks;
 mod hanging;
+mod headroom;
 mod holes;
 mod import;
 mod journal;

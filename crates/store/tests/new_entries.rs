@@ -12,7 +12,8 @@ use rethread_store::backend::{
     Put, Space, Target,
 };
 use rethread_store::{
-    BlobId, Entry, EntryId, Error, Line, MemoryBackend, NewSession, Options, Result, Session, Store,
+    BlobId, Entry, EntryId, Error, Line, MemoryBackend, NewSession, OffBackend, Options, Result, Session,
+    Store,
 };
 
 use crate::kit::{Home, chain_of, conversation, entry_id, message, run, session_id};
@@ -95,6 +96,37 @@ fn a_session_that_was_purged_and_begun_again_holds_nothing_of_before() {
     assert!(matches!(gone, Err(Error::Gone(_))), "{gone:?}");
     let again = run(store.create(NewSession::default().id(session_id("s")))).unwrap();
     assert_eq!(add(&again, [1, 2, 3]), 3);
+}
+
+// Whoever knew that all of it was there said so without a look, though somebody else had removed the session.
+#[test]
+fn what_others_have_removed_is_not_said_to_be_there() {
+    let home = Home::new();
+    let (ours, theirs) = (home.open(), home.open());
+    let again =
+        |session: &Session| run(async { session.append_new(vec![message(1), message(2)]).await?.await });
+    let session = conversation(&ours, "s", 0);
+    add(&session, [1, 2]);
+    run(theirs.delete(session.id())).unwrap();
+    assert!(matches!(again(&session), Err(Error::Trashed(_))));
+    run(theirs.restore(session.id())).unwrap();
+    assert_eq!(again(&session).unwrap().records.len(), 0, "all of it is there");
+    run(theirs.purge(session.id())).unwrap();
+    assert!(matches!(again(&session), Err(Error::Gone(_))));
+    // One of the same name that is as long is another one.
+    let session = conversation(&ours, "t", 0);
+    add(&session, [1, 2]);
+    run(theirs.purge(session.id())).unwrap();
+    conversation(&theirs, "t", 2);
+    assert!(matches!(again(&session), Err(Error::Gone(_))));
+}
+
+#[test]
+fn where_nothing_is_kept_what_is_added_again_is_no_error() {
+    let store = Store::on(Arc::new(OffBackend), Options::default());
+    let session = run(store.create(NewSession::default())).unwrap();
+    add(&session, [1]);
+    assert_eq!(add(&session, [1]), 0);
 }
 
 #[test]

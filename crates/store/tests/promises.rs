@@ -379,7 +379,9 @@ fn d13_a_lock_file_that_was_replaced_does_not_make_two_holders() {
     for n in 0..20 {
         std::fs::remove_file(&lock).unwrap();
         let again = run(other.open(session.id())).unwrap();
-        let tickets = [&session, &again].map(|session| run(session.append(message(10 + n))).unwrap());
+        // Equal lines at one position would be taken for each other where one of them had to be tried again.
+        let both = [(&session, 10 + n), (&again, 50 + n)];
+        let tickets = both.map(|(session, n)| run(session.append(message(n))).unwrap());
         tickets.into_iter().for_each(|ticket| drop(ticket.wait().unwrap()));
     }
     assert_eq!(run(session.messages()).unwrap().records.len(), 41);

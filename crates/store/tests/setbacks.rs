@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rethread_store::backend::Durability;
-use rethread_store::{Claim, Entry, Error, FileBackend, Limits, MemoryBackend, Mode, Options, Store};
+use rethread_store::{
+    Claim, Entry, Error, FileBackend, Limits, MemoryBackend, Mode, NewSession, Options, Page, Session, Store,
+};
 
 use crate::faulty_disk::{Fault, FaultyDisk};
 use crate::hanging::Hanging;
-use crate::kit::{Home, chain_of, conversation, message, run, until};
+use crate::kit::{Home, chain_of, conversation, entry_id, message, run, session_id, until};
 
 fn store_on(disk: &FaultyDisk, home: &Home, options: Options) -> Store {
     Store::new(FileBackend::on(Arc::new(disk.clone()), home.root()), options)
@@ -30,6 +32,125 @@ fn a_batch_that_was_written_and_not_synced_is_not_written_twice() {
         assert_eq!(chain_of(&run(opened.open(session.id())).unwrap()), "u1 u2 u3 u4 u5 u6 u7 u8 u9");
     }
     assert!(run(home.open().verify(session.id())).unwrap().is_ok());
+}
+
+#[test]
+fn a_change_that_others_took_back_is_made_again() {
+    // Whoever remembered that a session was archived already said so without a look.
+    let home = Home::new();
+    let ours = conversation(&home.open(), "s", 1);
+    let theirs = run(home.open().open(ours.id())).unwrap();
+    let archive = |session: &Session, archived| {
+        run(session.update(move |metadata| metadata.archived = archived)).unwrap();
+        run(run(home.open().open(session.id())).unwrap().metadata()).unwrap().archived
+    };
+    assert!(archive(&ours, true));
+    assert!(!archive(&theirs, false));
+    assert!(archive(&ours, true));
+    assert!(archive(&theirs, true));
+}
+
+#[test]
+fn a_session_in_anothers_place_gets_nothing_that_was_meant_for_the_other() {
+    // One that was purged and begun again, and is as long, got what a writer had for the one before.
+    for count in [0, 3_usize] {
+        let home = Home::new();
+        let (ours, theirs) = (home.open(), home.open());
+        let session = conversation(&ours, "s", count);
+        run(theirs.purge(session.id())).unwrap();
+        conversation(&theirs, "s", count);
+        let append = || run(async { session.append(message(9)).await?.await });
+        assert!(matches!(append(), Err(Error::Gone(_))), "{count}");
+        assert!(matches!(append(), Err(Error::Gone(_))), "{count}");
+        assert_eq!(
+            run(run(theirs.open(session.id())).unwrap().metadata()).unwrap().entry_count,
+            count as u64
+        );
+    }
+}
+
+#[test]
+fn a_session_that_others_have_purged_can_be_begun_again_by_whoever_found_it_gone() {
+    // What was remembered of the one that is gone stood in the way of the one to come, until the process ended.
+    for begun_by_others in [false, true] {
+        let home = Home::new();
+        let (ours, theirs) = (home.open(), home.open());
+        let gone = conversation(&ours, "s", 3);
+        run(theirs.purge(gone.id())).unwrap();
+        assert!(matches!(run(async { gone.append(message(9)).await?.await }), Err(Error::Gone(_))));
+        if begun_by_others {
+            conversation(&theirs, "s", 1);
+        }
+        let again = match run(ours.create(NewSession::default().id(gone.id().clone()))) {
+            Err(Error::SessionExists(_)) if begun_by_others => run(ours.open(gone.id())).unwrap(),
+            begun => begun.unwrap(),
+        };
+        again.append_and_wait(message(2)).unwrap();
+        let expected = if begun_by_others { "u1 u2" } else { "u2" };
+        assert_eq!(chain_of(&run(theirs.open(gone.id())).unwrap()), expected);
+    }
+}
+
+#[test]
+fn a_session_that_others_have_begun_again_is_gone_on_with_once_it_is_opened() {
+    let home = Home::new();
+    let (ours, theirs) = (home.open(), home.open());
+    let gone = conversation(&ours, "s", 3);
+    run(theirs.purge(gone.id())).unwrap();
+    assert!(matches!(run(async { gone.append(message(9)).await?.await }), Err(Error::Gone(_))));
+    conversation(&theirs, "s", 1);
+    assert!(matches!(run(async { gone.append(message(9)).await?.await }), Err(Error::Gone(_))));
+    let again = run(ours.open(gone.id())).unwrap();
+    again.append_and_wait(message(2)).unwrap();
+    assert_eq!(chain_of(&again), "u1 u2");
+}
+
+#[test]
+fn a_place_in_a_session_that_is_gone_is_none_in_the_one_that_was_begun_since() {
+    // Once somebody had opened the new one, what came from such a handle went in, under a parent of the old one.
+    for used in [false, true] {
+        let home = Home::new();
+        let (ours, theirs) = (home.open(), home.open());
+        let session = conversation(&ours, "s", 3);
+        let at = run(session.at(&entry_id("u3"))).unwrap();
+        if used {
+            at.append_and_wait(message(4)).unwrap();
+        }
+        run(theirs.purge(session.id())).unwrap();
+        conversation(&theirs, "s", if used { 9 } else { 1 });
+        let append = || run(async { at.append(message(10)).await?.await });
+        assert!(matches!(append(), Err(Error::Gone(_))), "{used}");
+        let again = run(ours.open(session.id())).unwrap();
+        assert!(matches!(append(), Err(Error::Gone(_))), "{used}");
+        again.append_and_wait(message(20)).unwrap();
+        assert!(matches!(append(), Err(Error::Gone(_))), "{used}");
+        assert!(run(ours.verify(session.id())).unwrap().is_ok());
+        assert!(chain_of(&again).ends_with(" u20") && !chain_of(&again).contains("u10"));
+    }
+}
+
+#[test]
+fn a_place_that_another_process_has_just_made_is_one() {
+    let home = Home::new();
+    let (ours, theirs) = (home.open(), home.open());
+    let session = conversation(&ours, "s", 3);
+    let other = run(theirs.open(session.id())).unwrap();
+    for number in 10..40 {
+        // What our writer remembers of the log ends before it.
+        other.append_and_wait(message(number)).unwrap();
+        let at = run(session.at(&entry_id(&format!("u{number}")))).unwrap();
+        at.append_and_wait(message(100 + number)).unwrap();
+    }
+    assert!(run(ours.verify(session.id())).unwrap().is_ok());
+}
+
+#[test]
+fn a_lock_file_that_was_deleted_costs_no_append() {
+    let home = Home::new();
+    let session = conversation(&home.open(), "s", 1);
+    std::fs::remove_file(home.session_folder(session.id()).join("lock")).unwrap();
+    session.append_and_wait(message(2)).unwrap();
+    assert_eq!(chain_of(&session), "u1 u2");
 }
 
 #[test]
@@ -130,4 +251,69 @@ fn what_was_only_written_is_synced_when_the_store_is_dropped() {
     drop(conversation(&store, "s", 2));
     drop(store);
     until("a sync", || disk.appends_and_syncs().1 > 0);
+}
+
+// Whoever asked for the newest entries found the last record anew, and so read back all that was written with it: up to a
+// mebibyte more, as it happened.
+#[test]
+fn the_newest_entries_are_read_without_the_rest_of_the_write_that_brought_them() {
+    let read = |size: usize| {
+        let (home, disk) = (Home::new(), FaultyDisk::default());
+        let store = home.open();
+        let session = conversation(&store, "s", 3);
+        // Those of one call are written at once.
+        let entries = (0..size / 1_000)
+            .map(|n| Entry::parse(format!(r#"{{"uuid":"b{n}","content":"{}"}}"#, "x".repeat(900))).unwrap());
+        run(session.append_all(entries.collect::<Vec<_>>())).unwrap().wait().unwrap();
+        store.close().unwrap();
+        let store = store_on(&disk, &home, Options::default());
+        let page = run(run(store.open(session.id())).unwrap().page(Page::Last(20))).unwrap();
+        assert_eq!(page.records.len(), 20);
+        disk.bytes_read()
+    };
+    let (short, long) = (read(60_000), read(2_000_000));
+    assert!(long < short + 200_000, "{long} bytes instead of {short}");
+}
+
+// Each has looked and found nothing, and only one can be right about that by the time it writes.
+#[test]
+fn of_many_who_create_a_session_at_once_one_does_and_the_others_are_told() {
+    let home = Home::new();
+    for round in 0..40 {
+        let (id, begin) = (session_id(&format!("s{round}")), std::sync::Barrier::new(6));
+        let made: Vec<_> = std::thread::scope(|scope| {
+            let create = || {
+                let store = home.open();
+                begin.wait();
+                run(store.create(NewSession::default().id(id.clone()))).map(drop)
+            };
+            let threads: Vec<_> = (0..6).map(|_| scope.spawn(create)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(made.iter().filter(|made| made.is_ok()).count(), 1, "{made:?}");
+        let told = |made: &&Result<(), Error>| matches!(made, Err(Error::SessionExists(_)));
+        assert_eq!(made.iter().filter(told).count(), 5, "{made:?}");
+    }
+}
+
+#[test]
+fn a_session_whose_folder_goes_before_it_has_a_record_is_begun_all_the_same_and_not_said_to_be_purged() {
+    // A clean-up with a clock that is ahead takes such a folder for one that was left.
+    let home = Home::new();
+    let (store, is_over) = (home.open(), std::sync::atomic::AtomicBool::new(false));
+    let (taken, gone) = std::thread::scope(|scope| {
+        let cleaning = scope.spawn(|| {
+            let mut taken = 0_usize;
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                let folders = std::fs::read_dir(home.root().join("sessions")).into_iter().flatten().flatten();
+                taken += folders.filter(|folder| std::fs::remove_dir(folder.path()).is_ok()).count();
+            }
+            taken
+        });
+        let create = |n: usize| run(store.create(NewSession::default().id(session_id(&format!("s{n}")))));
+        let gone = (0..200).map(create).filter(|made| matches!(made, Err(Error::Gone(_)))).count();
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        (cleaning.join().unwrap(), gone)
+    });
+    assert_eq!(gone, 0, "{taken} folders were taken away");
 }

@@ -105,3 +105,26 @@ fn a_repair_parts_what_is_glued_wherever_the_first_was_cut() {
         store.close().unwrap();
     }
 }
+
+/// A power cut in the middle of a record's write can leave all of it but its newline, with NUL bytes behind. No reader takes
+/// it, so once somebody has looked it must not come back.
+#[test]
+fn a_repair_does_not_bring_back_a_record_whose_write_was_never_finished() {
+    for tail in [&b"\0"[..], &[0; 700], b"\0\0{\"torn", b"\0\n"] {
+        let home = Home::new();
+        let store = home.open();
+        let session = conversation(&store, "s", 4);
+        store.close().unwrap();
+        let path = home.log(session.id());
+        let mut log = std::fs::read(&path).unwrap();
+        assert_eq!(log.pop(), Some(b'\n'));
+        log.extend(tail);
+        std::fs::write(&path, log).unwrap();
+        let chain = || chain_of(&run(home.open().open(session.id())).unwrap());
+        assert_eq!(chain(), "u1 u2 u3");
+        run(home.open().repair(session.id(), Mode::Apply)).unwrap();
+        assert_eq!(chain(), "u1 u2 u3", "{tail:?}");
+        run(home.open().open(session.id())).unwrap().append_and_wait(message(5)).unwrap();
+        assert_eq!(chain(), "u1 u2 u3 u5");
+    }
+}

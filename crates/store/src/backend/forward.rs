@@ -115,6 +115,14 @@ macro_rules! forward {
                 (**self).sweep().await
             }
 
+            fn listed_as(&self, blob: &BlobId) -> Vec<BlobId> {
+                (**self).listed_as(blob)
+            }
+
+            fn change_at(&self, session: &SessionId, next: Position) -> Option<String> {
+                (**self).change_at(session, next)
+            }
+
             fn hints(&self) -> Option<Hints> {
                 (**self).hints()
             }

@@ -102,6 +102,11 @@ pub(super) async fn put(rule: Rule, backend: &dyn Backend, content: &[u8]) -> Bl
     blob
 }
 
+/// Returns what listings call a blob that was just put.
+pub(super) fn listed_as(backend: &dyn Backend, blob: &BlobId) -> String {
+    backend.listed_as(blob).first().unwrap_or(blob).to_string()
+}
+
 /// Checks what a range of a blob holds; `None`: that there is no such blob.
 pub(super) async fn gives(
     rule: Rule,

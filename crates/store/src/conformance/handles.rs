@@ -57,7 +57,7 @@ pub(super) async fn documents_and_blobs(one: &dyn Backend, other: &dyn Backend) 
     for (space, name) in [
         (Space::Sessions, "a".to_owned()),
         (Space::Documents, "format".into()),
-        (Space::Blobs, blob.to_string()),
+        (Space::Blobs, blobs::listed_as(one, &blob)),
     ] {
         let listed = rule.ok(other.list(space, None, 10).await);
         let names: Vec<_> = listed.into_iter().map(|listed| listed.name).collect();

@@ -47,7 +47,7 @@ pub(super) async fn paged(backend: &dyn Backend) {
     let mut hashes = Vec::new();
     for number in 0..24 {
         let blob = blobs::put(rule, backend, format!("blob {number}").as_bytes()).await;
-        hashes.push(blob.to_string());
+        hashes.push(blobs::listed_as(backend, &blob));
     }
     hashes.sort();
     let hashes: Vec<&str> = hashes.iter().map(String::as_str).collect();

@@ -33,16 +33,23 @@ pub(super) async fn documents_and_blobs(backend: &dyn Backend) {
     removed(rule, backend, &Target::Blob(blob), false).await;
     let listed = rule.ok(backend.list(Space::Blobs, None, 10).await);
     let names: Vec<_> = listed.into_iter().map(|listed| listed.name).collect();
-    rule.same(names, vec![other.to_string()]);
+    rule.same(&names[..], &[blobs::listed_as(backend, &other)][..]);
     blobs::put(rule, backend, b"content").await;
     blobs::gives(rule, backend, &blob, 0..7, Some(b"content")).await;
+
+    let rule = Rule("what is listed can be removed by what it is called there");
+    for target in [Target::Blob, |blob| Target::StaleBlob(blob, long_after())] {
+        blobs::put(rule, backend, b"other").await;
+        let called = rule.ok(blobs::listed_as(backend, &other).parse());
+        removed(rule, backend, &target(called), true).await;
+        blobs::gives(rule, backend, &other, 0..7, None).await;
+    }
 }
 
 /// Blobs that go only if nobody has put them since.
 pub(super) async fn stale_blobs(backend: &dyn Backend) {
     let rule = Rule("a stale blob goes only if nobody has put it since, or made it young");
     let long_ago = jiff::Timestamp::UNIX_EPOCH;
-    let later = || jiff::Timestamp::now() + jiff::SignedDuration::from_secs(60);
     let blob = blobs::put(rule, backend, b"content").await;
     removed(rule, backend, &Target::StaleBlob(blob, long_ago), false).await;
     blobs::gives(rule, backend, &blob, 0..7, Some(b"content")).await;
@@ -58,10 +65,15 @@ pub(super) async fn stale_blobs(backend: &dyn Backend) {
         removed(rule, backend, &Target::StaleBlob(blob, since), false).await;
         blobs::gives(rule, backend, &blob, 0..7, Some(b"content")).await;
     }
-    removed(rule, backend, &Target::StaleBlob(blob, later()), true).await;
+    removed(rule, backend, &Target::StaleBlob(blob, long_after()), true).await;
     blobs::gives(rule, backend, &blob, 0..7, None).await;
-    removed(rule, backend, &Target::StaleBlob(blob, later()), false).await;
+    removed(rule, backend, &Target::StaleBlob(blob, long_after()), false).await;
     rule.same(rule.ok(backend.refresh_blob(&blob).await), false);
+}
+
+/// Returns a time by which whatever is there now is stale.
+fn long_after() -> jiff::Timestamp {
+    jiff::Timestamp::now() + jiff::SignedDuration::from_secs(60)
 }
 
 /// Puts and stale removals at once: whoever has put a blob finds it.

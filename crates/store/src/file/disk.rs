@@ -11,6 +11,9 @@ use crate::error::{Error, Result};
 
 /// How many pieces one call takes.
 const MOST_PIECES: usize = 1024;
+/// How many times as much as is reserved must be free: nobody is to miss it.
+#[cfg(target_os = "linux")]
+const PLENTY: u64 = 64;
 
 /// A file system.
 pub trait Disk: Debug + Send + Sync {
@@ -63,6 +66,12 @@ pub trait DiskFile: Debug + Send + Sync {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
     /// Cuts the file.
     fn truncate(&self, length: u64) -> io::Result<()>;
+    /// Has room set aside for what will be written from an offset on, if there is plenty; the file's length stays. It lasts
+    /// until the file is cut, were it to where it ends.
+    fn reserve(&self, offset: u64, size: u64) -> io::Result<()> {
+        let _ = (offset, size);
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Makes content and length durable.
     fn sync(&self) -> io::Result<()>;
     /// Takes the file's advisory lock if it is free.
@@ -257,6 +266,16 @@ impl DiskFile for RealFile {
 
     fn truncate(&self, length: u64) -> io::Result<()> {
         self.0.set_len(length)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn reserve(&self, offset: u64, size: u64) -> io::Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
+        let disk = fstatvfs(&self.0)?;
+        if disk.f_bavail.saturating_mul(disk.f_frsize) < size.saturating_mul(PLENTY) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(fallocate(&self.0, FallocateFlags::KEEP_SIZE, offset, size)?)
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use twox_hash::XxHash3_64;
+
 use super::disk::{Disk, Open, Stat, read_range, write_all_at};
 use super::lock::LockFile;
 use super::quarantine::{make_folder, sync_up};
 use crate::backend::{Document, Expect, Key, Listed, Put, Version};
 use crate::defect::Defect;
 use crate::error::{Error, Result};
-use crate::id::BlobId;
 
 /// A temporary file older than this belongs to a process that died.
 const ABANDONED: Duration = Duration::from_secs(3600);
@@ -177,6 +178,8 @@ fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
 }
 
+/// Returns what a document is called as it is now. Nobody forges one, and a SHA-256 would take a quarter of the time of a
+/// listing where the processor is of no help with it.
 fn version(bytes: &[u8]) -> Version {
-    Version(BlobId::of(bytes).to_string())
+    Version(format!("{}:{:016x}", bytes.len(), XxHash3_64::oneshot(bytes)))
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::disk::{Disk, look};
+use super::disk::{Disk, DiskFile, look};
+use super::headroom::Headroom;
 use super::journal::{self, Journal, Journaling};
 use super::lock::LockFile;
 use super::log::LogFile;
@@ -27,7 +28,12 @@ pub(crate) struct Folder {
     owner: String,
     quarantine: Quarantine,
     journaling: Journaling,
+    /// As every log has it that is opened.
+    headroom: Headroom,
     state: Mutex<State>,
+    /// The files of logs that were open when the lock was found to be another: what is known of them may be of a session that
+    /// was removed. They stay open, so that no other file is taken for one of them.
+    before: Mutex<[Option<Box<dyn DiskFile>>; 3]>,
 }
 
 /// Whether a log that has no file gets one. One that was moved away may come back, and must find its place free.
@@ -50,6 +56,7 @@ impl Folder {
         session: &SessionId,
         owner: &str,
         journaling: Journaling,
+        headroom: Headroom,
     ) -> Self {
         Self {
             disk: disk.clone(),
@@ -58,7 +65,9 @@ impl Folder {
             owner: owner.to_owned(),
             quarantine: Quarantine::new(disk, root, session),
             journaling,
+            headroom,
             state: Mutex::default(),
+            before: Default::default(),
         }
     }
 
@@ -83,7 +92,8 @@ impl Folder {
             if log.is_condemned() {
                 log.settle(lock)?;
             }
-            if log.next() != at {
+            // A session that was begun in another's place may have come just as far.
+            if log.next() != at || (folder.is_in_anothers_place(log) && at > 0) {
                 return Ok(Append::Moved { next: log.next() });
             }
             let count = log.append(lines, durability, lock)?;
@@ -148,11 +158,21 @@ impl Folder {
         let is_there = lock.is_current();
         for log in logs.iter_mut().flatten() {
             let is_ours = is_there && lock.is_ours(log.name());
+            if is_ours {
+                log.give_back();
+            }
             if is_ours && log.is_safe() && log.settle(lock).is_ok() {
                 log.close_journal();
             }
         }
         lock.release();
+    }
+
+    /// Returns whether a log is another than the one that was open before the lock was replaced. It is asked once.
+    fn is_in_anothers_place(&self, log: &LogFile) -> bool {
+        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = before[log.name() as usize].take();
+        before.is_some_and(|file| !file.stat().is_ok_and(|stat| stat.inode == log.inode()))
     }
 
     fn is_missing(&self) -> bool {
@@ -189,7 +209,7 @@ impl Folder {
         // Before their journal is removed: whoever finds a mark that is not theirs has none any more.
         lock.take_over(key.name)?;
         let journal = Journal::new(&self.disk, &self.path, key.name, self.journaling);
-        let mut log = LogFile::open(&self.disk, &self.path, journal, found, &self.quarantine)?;
+        let mut log = LogFile::open(&self.disk, &self.path, journal, self.headroom, found, &self.quarantine)?;
         let recovered = log.recover(lock);
         // A mark of our own means nothing to do only as long as we remember what it stands for.
         if recovered.is_ok() || log.is_condemned() {
@@ -222,7 +242,10 @@ impl Folder {
             }
             lock.release();
             *slot = None;
-            *logs = Default::default();
+            let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+            for (log, before) in logs.iter_mut().zip(&mut *before) {
+                *before = log.take().map(LogFile::into_file).or_else(|| before.take());
+            }
         }
         Err(Error::Contended(self.path.display().to_string()))
     }

@@ -147,5 +147,5 @@ impl Slots {
 
 /// Returns the index's file.
 pub(crate) fn path(folder: &Path, log: LogName) -> PathBuf {
-    folder.join(format!("{}.index", log.as_str()))
+    folder.join(format!("{}.ids", log.as_str()))
 }

@@ -255,13 +255,13 @@ pub(crate) fn overlay(
     segments: &mut Vec<Segment>,
 ) -> Result<()> {
     let Some(newest) = segments.pop_if(|_| !Defect::IgnoreTheJournal.is_on()) else { return Ok(()) };
-    let lacking = match Found::of(&newest, disk, &path(folder, log))? {
+    let lines = match Found::of(&newest, disk, &path(folder, log))? {
         Some(found) => found
-            .lacking_in(&*newest.file)
+            .lines_of(&*newest.file)
             .map_err(Error::io("read", segment::path(folder, log, newest.number)))?,
         None => None,
     };
-    let file = match lacking {
+    let file = match lines {
         Some((from, bytes)) => Box::new(Overlaid { file: newest.file, from, bytes }),
         None => newest.file,
     };
@@ -298,15 +298,15 @@ impl Found {
         Ok(Some(Self { header, bytes: bytes.into() }))
     }
 
-    /// Returns the lines from the first on that the log does not have, and where in it they belong.
-    fn lacking_in(&self, log: &dyn DiskFile) -> io::Result<Option<(u64, Bytes)>> {
+    /// Returns the lines that the log has, which need not be read again, and those that it lacks; and where in it they begin.
+    fn lines_of(&self, log: &dyn DiskFile) -> io::Result<Option<(u64, Bytes)>> {
         let present = read_range(log, self.header.from, self.header.from + self.bytes.len() as u64)?;
         let same = common(&present, &self.bytes);
         // The lines before are the log's own, so a look at the last of them says which comes next.
         let start = memchr::memrchr(b'\n', &self.bytes[..same]).map_or(0, |newline| newline + 1);
         let Some(next) = self.position_at(start) else { return Ok(None) };
         let end = self.end_of_lines(start, next);
-        Ok((end > start).then(|| (self.header.from + start as u64, self.bytes.slice(start..end))))
+        Ok((end > 0).then(|| (self.header.from, self.bytes.slice(..end))))
     }
 
     /// Returns the position that a line at some place must have; `None` if the line before it is none.

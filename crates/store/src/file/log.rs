@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::disk::{Disk, DiskFile, Open, look_at_extent, read_range, write_all_at};
 use super::document::replace;
+use super::headroom::Headroom;
 use super::index::Index;
 use super::journal::{Batch, Journal};
 use super::lock::{LockFile, Mark};
@@ -44,6 +45,7 @@ pub(crate) struct LogFile {
     start: u64,
     /// How long the file was when we last looked.
     length: u64,
+    headroom: Headroom,
     /// The next position.
     next: Position,
     /// How much of it is known to be durable.
@@ -83,6 +85,7 @@ impl LogFile {
         disk: &Arc<dyn Disk>,
         folder: &Path,
         mut journal: Journal,
+        headroom: Headroom,
         found: &mut Vec<Damage>,
         quarantine: &Quarantine,
     ) -> Result<Self> {
@@ -103,6 +106,7 @@ impl LogFile {
             file,
             inode: stat.inode,
             length: stat.length,
+            headroom,
             next: first,
             before,
             start,
@@ -143,6 +147,16 @@ impl LogFile {
     /// Returns which of the session's logs it is.
     pub(crate) fn name(&self) -> LogName {
         self.name
+    }
+
+    /// Keeps no more of it than the file that was written to.
+    pub(crate) fn into_file(self) -> Box<dyn DiskFile> {
+        self.file
+    }
+
+    /// Returns which file is written to.
+    pub(crate) fn inode(&self) -> u64 {
+        self.inode
     }
 
     /// Returns the next position.
@@ -262,6 +276,9 @@ impl LogFile {
         if durability > Durability::Off && !Defect::ForgetTheMark.is_on() {
             self.mark(lock)?;
         }
+        if durability == Durability::Written {
+            self.headroom.take(&*self.file, self.length, self.length.saturating_sub(self.synced));
+        }
         let (count, size) = self.write(lines)?;
         let lines = &lines[..count];
         // From here on the records are in the log, whatever becomes of the sync.
@@ -336,6 +353,11 @@ impl LogFile {
         }
     }
 
+    /// Gives back the room ahead of the log's end.
+    pub(crate) fn give_back(&mut self) {
+        self.headroom.give_back(&*self.file, self.length);
+    }
+
     /// Returns whether nothing is left to be synced.
     fn is_durable(&self) -> bool {
         self.synced == self.length && !self.condemned && self.names == Names::Durable
@@ -356,6 +378,7 @@ impl LogFile {
     }
 
     fn sync(&mut self, lock: &mut LockFile) -> Result<()> {
+        self.headroom.give_back(&*self.file, self.length);
         if self.condemned || self.sync_file().is_err() {
             // A second sync would report success although the first one's data is gone. Should this process end before
             // there is another file, the next one has to know; where not even that can be said, this one goes on.
@@ -456,6 +479,7 @@ impl LogFile {
         let file = self.disk.open(&path, Open::Append).map_err(Error::io("open", &path))?;
         self.inode = file.stat().map_err(Error::io("look at", &path))?.inode;
         self.file = file;
+        self.headroom.forget();
         self.path = path;
         self.next_path = segment::path(&self.folder, self.name, number + 1);
         self.segment = number;

@@ -144,7 +144,10 @@ fn read_on(
                 seal: seal(&*segment.file, found.good_end),
             });
         }
-        chunk.lines.append(&mut found.lines);
+        match chunk.lines.is_empty() {
+            true => chunk.lines = found.lines,
+            false => chunk.lines.append(&mut found.lines),
+        }
         chunk.damage.append(&mut found.damage);
         if size >= max_bytes {
             return Ok((chunk, mark));

@@ -50,6 +50,9 @@ pub(crate) fn rewrite(
             let range = damage.offset as usize..(damage.offset + damage.length) as usize;
             bad.push(bytes.slice(range));
         }
+        if let Some(last) = bad.last_mut().filter(|_| tail.is_some()) {
+            *last = last.slice(..promised(last));
+        }
         if found.unfinished {
             // What stands behind a hole in the last write was never promised: a prefix is.
             bad.pop();
@@ -121,6 +124,13 @@ pub(crate) fn rewrite(
     // A derived file; the next writer makes it again.
     let _ = disk.remove_file(&index::path(folder, log));
     Ok(Rewrite { kept: readable, salvaged, lost, backup: Some(backup) })
+}
+
+/// Returns up to where what a log ends with may have been promised to somebody: not from a line on that has NUL bytes in it,
+/// as a power cut leaves the last write. No reader takes it, and so nobody may later.
+fn promised(tail: &Bytes) -> usize {
+    let hollow = memchr::memchr(0, tail);
+    hollow.map_or(tail.len(), |at| memchr::memrchr(b'\n', &tail[..at]).map_or(0, |newline| newline + 1))
 }
 
 /// Fills missing positions with whole records from inside damaged lines. A line that is whole by itself was no record

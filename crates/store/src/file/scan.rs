@@ -43,7 +43,7 @@ pub(crate) struct Assembler {
     pub(crate) damage: Vec<Damage>,
     /// The end of the last whole record, or of the last whole group.
     pub(crate) good_end: u64,
-    /// How many bytes `lines` holds.
+    /// How many bytes `lines` take in the file.
     pub(crate) size: usize,
     /// Whole lines stand behind the end that [`conclude`](Self::conclude) found: nothing may follow them.
     pub(crate) unfinished: bool,
@@ -203,11 +203,12 @@ impl Assembler {
             self.weigh(position, settled, expected);
             self.report(self.group_at, expected..position);
         }
-        for line in self.group.drain(..) {
-            self.next = Some(line.stamp().position + 1);
-            self.size += line.size();
-            self.lines.push(line);
+        if let Some(last) = self.group.last() {
+            self.next = Some(last.stamp().position + 1);
         }
+        // As they lie in the file: what was opened is in another core's cache, and there are many.
+        self.size += (end - self.group_at) as usize;
+        self.lines.append(&mut self.group);
         self.good_end = end;
     }
 
@@ -367,6 +368,8 @@ fn scan_wide(
             done.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         })
     })?;
+    // Memory is given out slowly: what grows step by step needs twice as much of it.
+    into.lines.reserve(parts.iter().filter_map(|(_, read)| read.get()).map(|(_, lines)| lines.len()).sum());
     let mut at = range.start;
     for (part, read) in parts {
         let Some((buffer, lines)) = read.into_inner().filter(|(buffer, _)| buffer.ends_with(b"\n")) else {
@@ -429,13 +432,35 @@ fn last_line(buffer: &[u8]) -> usize {
 
 /// Finds where the line with this position would begin: right after the last line with a smaller one.
 ///
-/// Positions ascend with offsets, so no index is needed: each probe reads one line.
+/// Positions ascend with offsets, so no index is needed: each probe reads the end of one line.
 pub(crate) fn locate(file: &dyn DiskFile, start: u64, end: u64, position: Position) -> std::io::Result<u64> {
+    let near = bisect(file, start..end, position, first_end_from)?;
+    let (low, next) = walk(file, near, end, position)?;
+    // If the next line is not too far on either, none before it is.
+    let is_right = near == start || next.is_some_and(|next| next <= position);
+    if is_right || ends_before(file, start, near, position)? {
+        return Ok(low);
+    }
+    // A line whose stamp is not what was written led here.
+    let near = bisect(file, start..end, position, first_line_from)?;
+    walk(file, near, end, position).map(|(low, _)| low)
+}
+
+/// Reads around a place of a file, up to an end: where a line ends there, and its position.
+type Probe = fn(&dyn DiskFile, u64, u64) -> std::io::Result<Option<(u64, Position)>>;
+
+/// Returns where some line ends that comes before a position, and not long before it; the beginning if there is none.
+fn bisect(
+    file: &dyn DiskFile,
+    Range { start, end }: Range<u64>,
+    position: Position,
+    probe: Probe,
+) -> std::io::Result<u64> {
     let (mut low, mut high, mut reach) = (start, end, 4 * GLIMPSE);
     let (mut before, mut after) = (None, None);
     // Most of what is looked for is near the end.
     while low == start && reach < end.saturating_sub(start) {
-        match first_line_from(file, end - reach, high)? {
+        match probe(file, end - reach, high)? {
             Some((line_end, found)) if found < position => (low, before) = (line_end, Some(found)),
             found => {
                 after = found.map(|(_, found)| found).or(after);
@@ -448,7 +473,7 @@ pub(crate) fn locate(file: &dyn DiskFile, start: u64, end: u64, position: Positi
             (Some(before), Some(after)) => between(low..high, before..after, position),
             _ => low + (high - low) / 2,
         };
-        match first_line_from(file, middle, high)? {
+        match probe(file, middle, high)? {
             Some((line_end, found)) if found < position => (low, before) = (line_end, Some(found)),
             found => {
                 after = found.map(|(_, found)| found).or(after);
@@ -456,16 +481,28 @@ pub(crate) fn locate(file: &dyn DiskFile, start: u64, end: u64, position: Positi
             }
         }
     }
-    // What is left is read once, but for lines that are longer.
-    let (mut at, mut size) = (low, GLIMPSE);
+    Ok(low)
+}
+
+/// Goes on from the end of a line to the last one before a position. Returns where that ends, and the position of the first
+/// whole line on the way. What is left is read once.
+fn walk(
+    file: &dyn DiskFile,
+    mut low: u64,
+    end: u64,
+    position: Position,
+) -> std::io::Result<(u64, Option<Position>)> {
+    let (mut at, mut buffer, mut size, mut next) = (low, Vec::new(), GLIMPSE, None);
     while at < end {
-        let buffer = Bytes::from(read_range(file, at, end.min(at + size))?);
+        buffer = read_onto(&buffer, file, at + buffer.len() as u64, end.min(at + size))?;
         let mut start = 0;
         for newline in memchr::memchr_iter(b'\n', &buffer) {
-            match Line::parse(buffer.slice(start..newline)) {
-                Ok(line) if line.stamp().position >= position => return Ok(low),
-                Ok(_) => low = at + newline as u64 + 1,
-                Err(_) => {}
+            if let Ok(line) = Line::parse(Bytes::copy_from_slice(&buffer[start..newline])) {
+                next = next.or(Some(line.stamp().position));
+                if line.stamp().position >= position {
+                    return Ok((low, next));
+                }
+                low = at + newline as u64 + 1;
             }
             start = newline + 1;
         }
@@ -474,8 +511,9 @@ pub(crate) fn locate(file: &dyn DiskFile, start: u64, end: u64, position: Positi
         }
         at += start as u64;
         size = if start > 0 { GLIMPSE } else { size * 4 };
+        buffer.drain(..start);
     }
-    Ok(low)
+    Ok((low, next))
 }
 
 /// Guesses where a position is, as if all lines were equally long, and a little before that; but never so near to an
@@ -485,6 +523,44 @@ fn between(offsets: Range<u64>, positions: Range<Position>, position: Position) 
     let share = position.saturating_sub(positions.start).min(count) as f64 / count as f64;
     let guess = (size as f64 * share) as u64;
     offsets.start + guess.saturating_sub(GLIMPSE / 2).clamp(size / 8, size - size / 8)
+}
+
+/// Returns the end and the position of the first line that ends after `from`. Its stamp stands at its end, so only that is
+/// read, and its checksum, which is about the whole line, is not looked at.
+fn first_end_from(file: &dyn DiskFile, from: u64, end: u64) -> std::io::Result<Option<(u64, Position)>> {
+    let first = from.saturating_sub(Line::STAMP);
+    let (mut buffer, mut size) = (Vec::new(), PROBE / 2);
+    loop {
+        buffer = read_onto(&buffer, file, first + buffer.len() as u64, end.min(from + size))?;
+        let mut start = 0;
+        for newline in memchr::memchr_iter(b'\n', &buffer) {
+            if first + newline as u64 >= from
+                && let Some(position) = Line::position_at_end(&buffer[start..newline])
+            {
+                return Ok(Some((first + newline as u64 + 1, position)));
+            }
+            start = newline + 1;
+        }
+        if from + size >= end {
+            return Ok(None);
+        }
+        size *= 2;
+    }
+}
+
+/// Returns whether the line that ends at a place is whole, and comes before a position.
+fn ends_before(file: &dyn DiskFile, start: u64, end: u64, position: Position) -> std::io::Result<bool> {
+    let mut size = PROBE / 2;
+    loop {
+        let first = start.max(end.saturating_sub(size));
+        let buffer = Bytes::from(read_range(file, first, end)?);
+        let line = last_line(&buffer);
+        if line > 0 || first == start {
+            let line = Line::parse(buffer.slice(line..buffer.len().saturating_sub(1)));
+            return Ok(line.is_ok_and(|line| line.stamp().position < position));
+        }
+        size *= 2;
+    }
 }
 
 /// Returns the end and the position of the first whole line that begins after `from`.

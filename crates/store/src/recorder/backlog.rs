@@ -14,7 +14,7 @@ use crate::backend::{LogKey, LogName};
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::session::Session;
-use crate::ticket::{Ack, Ticket};
+use crate::ticket::{Ack, Acknowledged, Ticket};
 use crate::writer::{Draft, Request};
 
 /// How many items are passed on at once, so that nobody waits long for the recorder's state.
@@ -64,7 +64,7 @@ impl Attention {
 
 /// A ticket of the store, and who waits for it if it is a barrier's.
 struct Watched {
-    ticket: Pin<Box<dyn Future<Output = Result<Ack>> + Send>>,
+    ticket: Acknowledged,
     barrier: Option<Replies>,
 }
 
@@ -168,7 +168,7 @@ impl Backlog {
     pub(super) fn harvest(&mut self, context: &mut Context<'_>, faults: &mut Faults) -> bool {
         let before = self.tickets.len();
         while let Some(first) = self.tickets.front_mut() {
-            let Poll::Ready(done) = first.ticket.as_mut().poll(context) else {
+            let Poll::Ready(done) = Pin::new(&mut first.ticket).poll(context) else {
                 break;
             };
             let barrier = self.tickets.pop_front().and_then(|watched| watched.barrier);

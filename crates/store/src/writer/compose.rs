@@ -28,6 +28,8 @@ pub(crate) struct Composed {
     pub(crate) left_out: bool,
     /// Where the handles' own places will be.
     lanes: Vec<(Arc<Lane>, Leaf)>,
+    /// The first record's id of the log that they are in.
+    birth: Option<EntryId>,
 }
 
 impl Composed {
@@ -35,6 +37,9 @@ impl Composed {
     pub(crate) fn commit(&mut self) {
         for (lane, leaf) in self.lanes.drain(..) {
             lane.set(leaf);
+            if let Some(birth) = &self.birth {
+                lane.bind(birth);
+            }
         }
     }
 
@@ -75,6 +80,9 @@ pub(crate) fn compose_more(
         let outcome = admit(log, head, operation).and_then(|()| place(head, operation, composed));
         composed.outcomes.push(outcome);
     }
+    if !composed.lanes.is_empty() {
+        composed.birth.clone_from(&head.birth);
+    }
 }
 
 /// Checks that this may be appended at all, as things stand.
@@ -84,7 +92,7 @@ fn admit(log: &LogKey, head: &Head, operation: &Operation) -> Result<()> {
     if log.name != LogName::Messages || operation.is_barrier() {
         return Ok(());
     }
-    let creates = matches!(first, Some(Draft::Note(Note::Created { .. })));
+    let creates = matches!(first, Some(Draft::Birth(_) | Draft::Note(Note::Created { .. })));
     match (creates, head.next) {
         (true, 0) => return Ok(()),
         (true, _) => return Err(Error::SessionExists(session())),
@@ -92,6 +100,9 @@ fn admit(log: &LogKey, head: &Head, operation: &Operation) -> Result<()> {
         // A handle exists, so the session did.
         (false, 0) => return Err(Error::Gone(session())),
         (false, _) => {}
+    }
+    if operation.lane.as_ref().is_some_and(|lane| !head.unkept && !lane.is_in(head)) {
+        return Err(Error::Gone(session()));
     }
     let restores = matches!(first, Some(Draft::Note(Note::Restored { .. })));
     if head.purging && !restores {
@@ -160,7 +171,7 @@ fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) ->
                 Some(Record::new(Kind::Entry, id, prepared))
             }
             Draft::Copy(id, prepared) => Some(Record::new(Kind::Copy, id, prepared)),
-            Draft::Note(note) => {
+            Draft::Birth(note) | Draft::Note(note) => {
                 let inherited = match note {
                     Note::Created { origin: Some(origin), .. } => {
                         Some(Leaf { position: None, depth: origin.depth })
@@ -180,7 +191,11 @@ fn place(head: &mut Head, operation: &mut Operation, composed: &mut Composed) ->
                 let note = Note::Leaf { at: Timestamp::now() }.to_entry_after(head.entry_at)?;
                 Some(Record { leaf: Some(*leaf), ..Record::note(note) })
             }
-            Draft::Change(change) => changed(head, change)?.map(Record::note),
+            Draft::Change(change) => {
+                let note = changed(head, change)?;
+                composed.left_out |= note.is_none();
+                note.map(Record::note)
+            }
         });
     }
     let count = records.len();

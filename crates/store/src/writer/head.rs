@@ -1,7 +1,7 @@
 //! What must be known of a log to add to it.
 
 use jiff::Timestamp;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::backend::{Backend, Chunk, Durability, From, LogKey, LogName, Position};
 use crate::error::Result;
@@ -27,10 +27,14 @@ pub(crate) struct Head {
     pub(crate) purging: bool,
     /// When the last record was made, if it is an entry that does not say so itself.
     pub(crate) entry_at: Option<Timestamp>,
+    /// The session was found to be gone, so it is looked for before anything is added: another may be in its place.
+    pub(crate) gone: bool,
     /// The backend keeps nothing, so a log without a beginning is as good as any.
     pub(crate) unkept: bool,
-    /// The session's state, once somebody asked for it.
+    /// The session's state, once somebody asked for it; from the first record on where others would have to ask for it.
     pub(crate) fold: Option<Box<Fold>>,
+    /// The log was begun here, and every record of it went through this head.
+    pub(crate) is_own: bool,
     /// Which entries there are, once somebody asked for that.
     pub(crate) seen: Option<Seen>,
 }
@@ -52,6 +56,18 @@ impl Head {
         Ok(head)
     }
 
+    /// Returns the head of a log that nobody has begun.
+    pub(crate) fn unborn(backend: &dyn Backend, log: &LogKey) -> Self {
+        // Where looking is cheap it is cheaper to look once, in the end, than to keep it in mind with every record.
+        let fold = backend.capabilities().across_hosts.then(|| Box::new(Fold::empty(&log.session)));
+        Self { fold, is_own: true, ..Self::empty(backend) }
+    }
+
+    /// Returns the session's state, if all of it is known from the records that were written here.
+    pub(crate) fn own_fold(&self) -> Option<Fold> {
+        self.fold.as_deref().filter(|_| self.is_own).cloned()
+    }
+
     /// Reads every record, in order: lines that are out of place can hide others from a search, but not from this.
     pub(crate) async fn load_whole(backend: &dyn Backend, log: &LogKey) -> Result<Self> {
         let mut head = Self::empty(backend);
@@ -68,8 +84,10 @@ impl Head {
             trashed: false,
             purging: false,
             entry_at: None,
+            gone: false,
             unkept: !backend.capabilities().keeps,
             fold: None,
+            is_own: false,
             seen: None,
         }
     }
@@ -202,11 +220,15 @@ fn tells_all(line: &Line) -> bool {
 
 /// A handle's own place in the tree: where its next entry goes, whatever others append meanwhile.
 #[derive(Debug)]
-pub(crate) struct Lane(Mutex<Leaf>);
+pub(crate) struct Lane {
+    leaf: Mutex<Leaf>,
+    /// The first record's id of the log that it is a place in, once something was added there.
+    birth: OnceLock<EntryId>,
+}
 
 impl Lane {
     pub(crate) fn at(leaf: Leaf) -> Self {
-        Self(Mutex::new(leaf))
+        Self { leaf: Mutex::new(leaf), birth: OnceLock::new() }
     }
 
     pub(crate) fn get(&self) -> Leaf {
@@ -217,7 +239,19 @@ impl Lane {
         *self.leaf() = leaf;
     }
 
+    /// Returns whether it can be a place in this log, and not in one that was there under the same name before.
+    pub(crate) fn is_in(&self, head: &Head) -> bool {
+        let is_another = self.birth.get().zip(head.birth.as_ref()).is_some_and(|(own, birth)| own != birth);
+        !is_another && self.get().position.is_none_or(|position| position < head.next)
+    }
+
+    /// Something was added there, and the log is the one that begins with this record.
+    pub(crate) fn bind(&self, birth: &EntryId) {
+        // It stays in the log that it was first used in.
+        let _ = self.birth.set(birth.clone());
+    }
+
     fn leaf(&self) -> MutexGuard<'_, Leaf> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.leaf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -24,6 +24,8 @@ pub(crate) enum Draft {
     NewEntry(EntryId, Prepared),
     /// An inherited entry, copied.
     Copy(EntryId, Prepared),
+    /// The session's first record, where nothing at all was a moment ago.
+    Birth(Note),
     /// Something about the session.
     Note(Note),
     /// The same, once it is known where the copies before it ended up.
@@ -112,6 +114,10 @@ impl Operation {
             .any(|draft| !matches!(draft, Draft::Entry(..) | Draft::NewEntry(..) | Draft::Copy(..)))
     }
 
+    pub(crate) fn is_birth(&self) -> bool {
+        matches!(self.drafts[..], [Draft::Birth(_), ..])
+    }
+
     pub(crate) fn needs_fold(&self) -> bool {
         let needs = |draft: &Draft| matches!(draft, Draft::Change(_) | Draft::CopiesEnd);
         self.nonce.is_some() || self.drafts.iter().any(needs)
@@ -120,7 +126,9 @@ impl Operation {
     /// Returns whether nothing of the log must be read for it that is not known of it already.
     pub(crate) fn is_easy_for(&self, head: &Head) -> bool {
         let must_read = self.needs_fold() && head.fold.is_none() || self.needs_seen() && head.seen.is_none();
-        !self.has_note() && !must_read
+        // A place that is not there yet may be one that another process has just made.
+        let is_placed = self.lane.as_ref().is_none_or(|lane| lane.is_in(head));
+        !self.has_note() && !must_read && is_placed
     }
 
     pub(crate) fn needs_seen(&self) -> bool {

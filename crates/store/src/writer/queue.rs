@@ -10,6 +10,7 @@ use super::head::Head;
 use super::operation::Operation;
 use super::state::SYNC_WITHIN;
 use super::worker::Unsynced;
+use crate::defect::Defect;
 use crate::error::Error;
 
 /// How soon a locked log is tried again: somebody else's batch takes about as long.
@@ -140,7 +141,7 @@ impl Queue {
         while let Some(operation) = self.waiting.pop_front() {
             size += operation.size;
             operations.push(operation);
-            if size >= MAX_BATCH {
+            if size >= MAX_BATCH || Defect::WriteOneByOne.is_on() {
                 break;
             }
         }

@@ -60,14 +60,26 @@ pub(crate) async fn write(
         overdue: unsynced == Unsynced::Overdue,
         ..Outcome::default()
     };
-    let mut fresh = head.is_none();
+    let is_birth = composed.is_none() && operations.first().is_some_and(Operation::is_birth);
+    let mut fresh = head.is_none() && !is_birth;
     let mut head = match head {
         Some(head) => head,
+        // Should somebody have been faster, the log is elsewhere by now.
+        None if is_birth => Head::unborn(backend, log),
         None => match load_settled(backend, log, unsynced).await {
             Ok(head) => head,
             Err(error) => return outcome.failed(operations, composed, error),
         },
     };
+    if head.gone {
+        match is_still(backend, log, &mut head).await {
+            Ok(_) => head.gone = false,
+            Err(error) => {
+                outcome.head = Some(head);
+                return outcome.failed(operations, composed, error);
+            }
+        }
+    }
     for _ in 0..ATTEMPTS {
         if composed.is_none()
             && operations.iter().any(Operation::needs_fold)
@@ -110,6 +122,19 @@ pub(crate) async fn write(
             continue;
         }
         if lines.lines.is_empty() {
+            // That something is there, or is as somebody wants it, is said of what is there now: others may have changed it
+            // since, or removed it with the session.
+            if lines.left_out && !fresh && !head.unkept && !Defect::TrustWhatWasSeen.is_on() {
+                match is_still(backend, log, &mut head).await {
+                    Ok(true) => {}
+                    Ok(false) => continue,
+                    Err(error) => {
+                        head.gone = matches!(error, Error::Gone(_));
+                        outcome.head = Some(head);
+                        return outcome.failed(operations, None, error);
+                    }
+                }
+            }
             // What is there may be another process's, and not be durable yet.
             if lines.left_out
                 && durability == Durability::Synced
@@ -159,6 +184,7 @@ pub(crate) async fn write(
                     Ok(Moved::Others) => {}
                     // If these very lines failed before, they may be in: they must be tried again just so.
                     Err(error) => {
+                        head.gone = matches!(error, Error::Gone(_));
                         outcome.head = Some(head);
                         return outcome.failed(operations, retried.then_some(lines), error);
                     }
@@ -278,7 +304,8 @@ async fn moved(
     next: u64,
     failed: Option<&Composed>,
 ) -> Result<Moved> {
-    if next == 0 {
+    // A session that is only being begun cannot be gone: somebody took its folder away before it had a record in it.
+    if next == 0 && (head.next > 0 || log.name != LogName::Messages) {
         return Err(Error::Gone(log.session.clone()));
     }
     // Where there was nothing before, whatever is there now was begun since, perhaps by this very batch.
@@ -308,8 +335,21 @@ async fn moved(
     match ours {
         true => Ok(Moved::Ours),
         // Nobody can have been faster if nothing is there: try again a little later.
-        false if head.next == known => Err(Error::Contended(log.to_string())),
+        false if head.next == known && next > known => Err(Error::Contended(log.to_string())),
         false => Ok(Moved::Others),
+    }
+}
+
+/// Returns whether a log is as it is known to be; if not, takes in how it is.
+async fn is_still(backend: &dyn Backend, log: &LogKey, head: &mut Head) -> Result<bool> {
+    let next = backend.read(log, From::Last, 1).await?.next;
+    if next != head.next {
+        moved(backend, log, head, next, None).await?;
+        return Ok(false);
+    }
+    match birth(backend, log).await? == head.birth {
+        true => Ok(true),
+        false => Err(Error::Gone(log.session.clone())),
     }
 }
 

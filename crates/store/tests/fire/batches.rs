@@ -1,14 +1,13 @@
 //! One write that holds many records, each larger than a block or far smaller, of which a power cut keeps any part.
 
 use super::crash::{check_and_go_on, moments_of};
-use super::effort::{Effort, torture};
+use super::effort::Effort;
 use super::ledger::Ledger;
 use super::run::Run;
 use super::simulated_disk::Journals;
 
 #[test]
 fn a_power_cut_in_a_batch_leaves_a_prefix_of_it() {
-    let states = if torture() { 200 } else { 8 };
     for round in Effort::new("power cuts within a batch of records", 12) {
         let mut rng = round.rng();
         // From a small part of a sector to three blocks.
@@ -34,7 +33,7 @@ fn a_power_cut_in_a_batch_leaves_a_prefix_of_it() {
                 && (story.ends_with("messages.jsonl") || story.ends_with("messages.journal"))
         };
         for (moment, ledger) in moments.iter().filter(|(moment, _)| risky(&moment.story)).skip(4) {
-            for state in 0..states {
+            for state in 0..8 {
                 let story = format!("sizes {before:?}, {first:?}, {second:?}, state {state}");
                 check_and_go_on(&moment.after_crash(&mut rng), ledger, &mut rng, &story);
             }

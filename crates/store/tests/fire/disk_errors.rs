@@ -226,8 +226,9 @@ fn holds(round: Round, starts: &[Start], case: Case, story: &str) {
 fn no_error_of_the_disk_goes_unheard_or_loses_what_was_acknowledged() {
     let starts = [Journals::Never, Journals::Early].map(|journals| (journals, starts(journals)));
     let (first, cases) = cases(&starts);
+    // All of them in torture, if there is time.
     let count = if torture() { cases.len() } else { first } as u64;
-    side_by_side(Effort::new("errors at every call of a script", count), 8, |round| {
+    side_by_side(Effort::new("errors at every call of a script", first as u64), 8, |round| {
         let case = cases[round.turn(count) as usize];
         let (_, starts) = starts.iter().find(|(journals, _)| *journals == case.journals).expect("both");
         holds(round, starts, case, &format!("{case:?} of {count}"));

@@ -44,11 +44,18 @@ impl Round {
 
 impl Effort {
     /// Begins a row: what is tried, and how often in `make test`.
+    #[expect(
+        clippy::print_stderr,
+        reason = "a round that is cut off from outside cannot say its seed any more"
+    )]
     pub(crate) fn new(what: &'static str, rounds: u64) -> Self {
         let seconds = number("RETHREAD_TORTURE_SECONDS");
         // The same rounds in every `make test`, others in every `make torture`.
         let seed = number("RETHREAD_SEED").unwrap_or_else(|| seconds.map_or(1, |_| fastrand::u64(..1 << 48)));
         let only = number("RETHREAD_ROUND");
+        if seconds.is_some() {
+            eprintln!("{what}: seed {seed}");
+        }
         Self { what, rounds, seconds, seed, only, begun: Instant::now(), tried: 0, failed: None }
     }
 

@@ -35,7 +35,7 @@ fn an_index_that_lost_its_end_does_not_bring_an_older_entry_of_the_same_id_back(
     let session = conversation(&store, "s", 3);
     let again = appended(&session, message(2));
     store.close().unwrap();
-    let index = home.session_folder(session.id()).join("messages.index");
+    let index = home.session_folder(session.id()).join("messages.ids");
     let whole = std::fs::read(&index).unwrap();
     let mut blank = whole.clone();
     blank[8 * again as usize..].fill(0);
@@ -65,7 +65,7 @@ fn a_stray_position_makes_no_index_that_fits_into_no_memory() {
     let home = Home::new();
     let session = stray(&home);
     assert_eq!(appended(&session, message(9)), (1 << 38) + 1);
-    let index = std::fs::metadata(home.session_folder(session.id()).join("messages.index")).unwrap();
+    let index = std::fs::metadata(home.session_folder(session.id()).join("messages.ids")).unwrap();
     assert!(index.len() < 1 << 20, "{} bytes", index.len());
     let found = run(session.messages_up_to(&entry_id("stray"))).unwrap();
     assert_eq!(found.records.last().unwrap().position, 1 << 38);

@@ -166,6 +166,19 @@ impl Run {
         self.ledger().blobs.entry(bytes).or_default().confirm();
     }
 
+    /// Puts several at once, which the disk syncs together.
+    pub(crate) fn put_blobs(&mut self, contents: &[&str]) {
+        let contents: Vec<Vec<u8>> = contents.iter().map(|content| content_of(content)).collect();
+        for bytes in &contents {
+            self.ledger().blobs.entry(bytes.clone()).or_default().ask(true);
+        }
+        let blobs: Vec<_> = contents.iter().map(|bytes| (BlobId::of(bytes), bytes.clone().into())).collect();
+        self.attempt(|run_, _| run(run_.store.backend().put_blobs(&blobs)));
+        for bytes in contents {
+            self.ledger().blobs.entry(bytes).or_default().confirm();
+        }
+    }
+
     /// Remembers where some content is, which keeps it.
     pub(crate) fn refer_to(&mut self, content: &str) {
         self.remember(&format!("see {}", BlobId::of(&content_of(content))));

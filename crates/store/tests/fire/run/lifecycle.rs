@@ -10,7 +10,7 @@ use rethread_store::{BlobId, Cleaning, Error, Filter, Fork, Mode};
 use super::contents::content_of;
 use super::{Run, made_before};
 use crate::fire::aftermath::Survivors;
-use crate::fire::ledger::{Account, Register};
+use crate::fire::ledger::{Account, Ledger, Register};
 use crate::kit::{entry_id, run, session_id};
 
 impl Run {
@@ -91,7 +91,11 @@ impl Run {
                         account.doubt(before);
                     }
                 }
-                run(store.purge(&session_id(id))).map(drop)
+                let purged = run(store.purge(&session_id(id)));
+                if purged.is_err() {
+                    may_have_come_back(&mut ledger.lock().expect("no test panics here"), id);
+                }
+                purged.map(drop)
             },
         );
         self.account(id, |account| account.removed.confirm());
@@ -247,15 +251,20 @@ impl Run {
         };
         // What cannot be looked at stays, and goes another time.
         let (count, all_goes, errors) = (unused.len(), !self.under_fault, self.errors);
+        let ledger = self.ledger.clone();
         self.note(
             id,
             &["note:purging"],
             |state| state.purging = true,
             |store, _| {
-                let cleaned = run(store.gc(&all))?;
-                if let Some((_, error)) = cleaned.failed.into_iter().next() {
-                    return Err(error);
+                let cleaned = run(store.gc(&all)).and_then(|mut cleaned| {
+                    // It stops at nothing, and tells in the end.
+                    if cleaned.failed.is_empty() { Ok(cleaned) } else { Err(cleaned.failed.remove(0).1) }
+                });
+                if cleaned.is_err() {
+                    may_have_come_back(&mut ledger.lock().expect("no test panics here"), id);
                 }
+                let cleaned = cleaned?;
                 assert!(!all_goes || cleaned.purged == [session_id(id)], "{:?}", cleaned.purged);
                 assert!(!all_goes || cleaned.blobs.len() == count, "{:?}", cleaned.blobs);
                 Ok(())
@@ -283,4 +292,18 @@ impl Run {
         let there = self.ledger().sessions.values().filter(there).count();
         assert_eq!(listed.len(), there, "{listed:?}");
     }
+}
+
+/// A purge that fails before its forks can do without the session takes it back, and it is as it was.
+fn may_have_come_back(ledger: &mut Ledger, id: &str) {
+    let account = ledger.sessions.get_mut(id).expect("a session of the run");
+    let from = account.messages.len();
+    let was_trashed = account.messages.last().is_some_and(|last| last.state.trashed);
+    account.accept(vec!["note:restored".to_owned()], |state| {
+        (state.purging, state.trashed) = (false, false);
+    });
+    if was_trashed {
+        account.accept(vec!["note:trashed".to_owned()], |state| state.trashed = true);
+    }
+    account.doubt(from);
 }

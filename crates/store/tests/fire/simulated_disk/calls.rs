@@ -68,6 +68,10 @@ impl Disk for SimulatedDisk {
         self.on(Call::SyncFolder, path, |machine| machine.sync_folder(machine.find(path)?))
     }
 
+    fn sync_all(&self, folder: &Path) -> io::Result<bool> {
+        self.on(Call::SyncAll, folder, |machine| machine.sync_all().map(|()| true))
+    }
+
     fn touch(&self, path: &Path) -> io::Result<()> {
         self.on(Call::Touch, path, |machine| {
             let node = machine.find(path)?;

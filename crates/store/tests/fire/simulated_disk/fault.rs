@@ -13,11 +13,13 @@ pub(crate) enum Call {
     Rename,
     Remove,
     SyncFolder,
+    SyncAll,
     Touch,
     Read,
     Append,
     Write,
     Cut,
+    Reserve,
     Sync,
     Lock,
 }
@@ -25,7 +27,7 @@ pub(crate) enum Call {
 impl Call {
     /// Returns whether it makes a difference to what a crash leaves.
     pub(crate) fn changes(self) -> bool {
-        !matches!(self, Call::Open | Call::Look | Call::List | Call::Read | Call::Lock)
+        !matches!(self, Call::Open | Call::Look | Call::List | Call::Read | Call::Reserve | Call::Lock)
     }
 
     fn is_write(self) -> bool {
@@ -61,13 +63,18 @@ impl Failure {
     fn concerns(self, call: Call, path: &Path) -> bool {
         match self {
             Failure::Io => true,
-            Failure::NoSpace => call.changes() && !matches!(call, Call::Remove | Call::Touch | Call::Cut),
+            Failure::NoSpace => {
+                call == Call::Reserve
+                    || call.changes() && !matches!(call, Call::Remove | Call::Touch | Call::Cut)
+            }
             Failure::NoMoreFiles => matches!(call, Call::Create | Call::MakeFolder),
             Failure::ReadOnly | Failure::Death => call.changes(),
             Failure::TooManyFiles => {
                 matches!(call, Call::Open | Call::Create | Call::List | Call::SyncFolder | Call::Touch)
             }
-            Failure::Denied => !matches!(call, Call::Read | Call::Sync | Call::Lock) && !call.is_write(),
+            Failure::Denied => {
+                !matches!(call, Call::Read | Call::Sync | Call::SyncAll | Call::Lock) && !call.is_write()
+            }
             Failure::ShortWrite => call.is_write(),
             Failure::FailedSync => {
                 call == Call::Sync && path.extension().is_some_and(|it| it == "jsonl" || it == "journal")

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 use std::io;
+use std::sync::Arc;
 
-use super::machine::{Kind, Machine, Node, now};
+use super::machine::{Inode, Kind, Machine, Node, now};
 
 /// What a name stands for from now on, or two names at once.
 #[derive(Clone, Debug)]
@@ -38,6 +39,15 @@ impl Machine {
                 };
             }
         }
+    }
+
+    /// Makes everything durable.
+    pub(crate) fn sync_all(&mut self) -> io::Result<()> {
+        let is_file = |(_, inode): &(&Node, &Arc<Inode>)| matches!(inode.kind, Kind::File(_));
+        let files: Vec<Node> = self.nodes.iter().filter(is_file).map(|(node, _)| *node).collect();
+        files.into_iter().try_for_each(|node| self.sync_file(node))?;
+        std::mem::take(&mut self.pending).iter().for_each(|change| self.make_durable(change));
+        Ok(())
     }
 
     /// Makes the names in a folder durable.
