@@ -3,7 +3,6 @@
 use std::io::Read;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use base64_simd::STANDARD;
@@ -29,8 +28,6 @@ const SHARE: usize = 1 << 18;
 /// From how many bytes on whoever reads wants all there is, and soon: what can be opened is not summed up as well. Whoever
 /// looks for damage reads in pieces.
 const WHOLE: usize = 16 << 20;
-/// How many names are asked for at once.
-const PAGE: usize = 10_000;
 
 /// Sessions encrypted at rest, in another backend.
 #[derive(Debug)]
@@ -40,8 +37,6 @@ pub struct EncryptedBackend<B> {
     documents: Secret,
     contents: Secret,
     names: Names,
-    /// The names of contents from where a listing ended: they are in another order within.
-    listing: Mutex<Option<(String, Vec<Listed>)>>,
     /// As what lines were sealed: no other has ever sealed any so.
     unanswered: Unanswered<Vec<Line>>,
 }
@@ -54,15 +49,14 @@ impl<B: Backend> EncryptedBackend<B> {
             keys: Keys::new(key.derived("keys of sessions")),
             documents: key.derived("documents"),
             contents: key.derived("contents"),
-            names: Names::new(&key.derived("names of contents")),
-            listing: Mutex::default(),
+            names: Names::new(&key.derived("one-way names of contents"), &key.derived("names of contents")),
             unanswered: Unanswered::default(),
         }
     }
 
     /// Erases a session's key, and with it the session: wherever there are copies of its log alone, nobody can read them
-    /// any more. What is remembered of it goes too; [`Store::gc`](rethread_store::Store::gc) clears away the rest. Returns
-    /// whether there was one.
+    /// any more, nor the contents of files that no other session has: their hashes stood in it. What is remembered of it
+    /// goes too; [`Store::gc`](rethread_store::Store::gc) clears away the rest. Returns whether there was one.
     ///
     /// Attached forks have the key, and go on reading through the session what they inherit. To take it from them too, see
     /// [`disinherit`](Self::disinherit).
@@ -262,31 +256,20 @@ impl<B: Backend> Backend for EncryptedBackend<B> {
     }
 
     async fn get_blob(&self, blob: &BlobId, range: Range<u64>) -> Result<Option<Bytes>> {
-        let name = self.names.sealed(blob);
-        if range.is_empty() {
-            let found = self.inner.get_blob(&name, 0..0).await?;
-            return Ok(found.map(|_| Bytes::new()));
+        match self.get_called(&self.names.sealed(blob), blob, range.clone()).await? {
+            None => self.get_called(&self.names.earlier(blob), blob, range).await,
+            found => Ok(found),
         }
-        // From the beginning the salt comes along.
-        let asked = content::sealed_range(&range);
-        let is_beginning = asked.start == content::SALT;
-        let asked = if is_beginning { 0..asked.end } else { asked };
-        let Some(mut sealed) = self.inner.get_blob(&name, asked).await? else { return Ok(None) };
-        let damaged =
-            || Error::Damaged { what: format!("blob {blob}"), reason: "it cannot be decrypted".into() };
-        let salt = match is_beginning {
-            true => sealed.split_to(sealed.len().min(content::SALT as usize)),
-            false => self.inner.get_blob(&name, 0..content::SALT).await?.ok_or_else(damaged)?,
-        };
-        let opened = content::open(&sealed, &range, (&self.contents, blob, &salt));
-        let is_right = |plain: &Vec<u8>| {
-            range.start > 0 || range.end <= plain.len() as u64 || BlobId::of(plain) == *blob
-        };
-        opened.filter(is_right).map(|plain| Some(plain.into())).ok_or_else(damaged)
     }
 
     async fn refresh_blob(&self, blob: &BlobId) -> Result<bool> {
-        self.inner.refresh_blob(&self.names.sealed(blob)).await
+        Ok(self.inner.refresh_blob(&self.names.sealed(blob)).await?
+            || self.inner.refresh_blob(&self.names.earlier(blob)).await?)
+    }
+
+    fn listed_as(&self, blob: &BlobId) -> Vec<BlobId> {
+        let names = [self.names.sealed(blob), self.names.earlier(blob)];
+        names.iter().flat_map(|name| self.inner.listed_as(name)).collect()
     }
 
     async fn list(&self, space: Space, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
@@ -308,9 +291,9 @@ impl<B: Backend> Backend for EncryptedBackend<B> {
                 self.keys.forget_replaced(&self.inner).await?;
                 Ok(removed)
             }
-            Target::Blob(blob) => self.inner.remove(&Target::Blob(self.names.sealed(blob))).await,
+            Target::Blob(blob) => self.inner.remove(&Target::Blob(self.name_of(blob))).await,
             Target::StaleBlob(blob, since) => {
-                self.inner.remove(&Target::StaleBlob(self.names.sealed(blob), *since)).await
+                self.inner.remove(&Target::StaleBlob(self.name_of(blob), *since)).await
             }
         }
     }
@@ -356,6 +339,10 @@ impl<B: Backend> Backend for EncryptedBackend<B> {
         Ok(self.inner.sweep().await? + self.keys.sweep(&self.inner).await?)
     }
 
+    fn change_at(&self, session: &SessionId, next: Position) -> Option<String> {
+        self.inner.change_at(session, next)
+    }
+
     fn hints(&self) -> Option<Hints> {
         // They name nothing but sessions, whose names are not sealed.
         self.inner.hints()
@@ -379,40 +366,50 @@ impl<B: Backend> EncryptedBackend<B> {
         Ok(listed)
     }
 
-    /// Lists contents by their hashes. Within they are in another order, so all names are looked at, once.
+    /// Lists contents without those that are not sealed.
     async fn list_contents(&self, after: Option<&str>, limit: usize) -> Result<Vec<Listed>> {
-        let kept = self.listing.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut rest = match (kept, after) {
-            (Some((ended, rest)), Some(after)) if ended == after => rest,
-            _ => {
-                let mut all = self.all_contents().await?;
-                all.retain(|listed| after.is_none_or(|after| listed.name.as_str() > after));
-                all
+        let (mut contents, mut after) = (Vec::new(), after.map(str::to_owned));
+        while contents.len() < limit {
+            let asked = limit - contents.len();
+            let page = self.inner.list(Space::Blobs, after.as_deref(), asked).await?;
+            let is_end = page.len() < asked;
+            after = page.last().map(|listed| listed.name.clone());
+            let is_sealed = |listed: &Listed| listed.name.parse().is_ok_and(|name: BlobId| name.is_sealed());
+            contents.extend(page.into_iter().filter(is_sealed));
+            if is_end {
+                break;
             }
-        };
-        let later = rest.split_off(limit.min(rest.len()));
-        if let Some(last) = rest.last().filter(|_| !later.is_empty()) {
-            let kept = Some((last.name.clone(), later));
-            *self.listing.lock().unwrap_or_else(PoisonError::into_inner) = kept;
         }
-        Ok(rest)
+        Ok(contents)
     }
 
-    async fn all_contents(&self) -> Result<Vec<Listed>> {
-        let (mut all, mut after) = (Vec::new(), None);
-        loop {
-            let page = self.inner.list(Space::Blobs, after.as_deref(), PAGE).await?;
-            let is_end = page.len() < PAGE;
-            after = page.last().map(|listed| listed.name.clone());
-            all.extend(page.into_iter().filter_map(|listed| {
-                let name = self.names.opened(&listed.name.parse().ok()?)?.to_string();
-                Some(Listed { name, ..listed })
-            }));
-            if is_end {
-                all.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-                return Ok(all);
-            }
+    /// Returns what a content is called, given its hash or what a listing calls it.
+    fn name_of(&self, blob: &BlobId) -> BlobId {
+        if blob.is_sealed() { *blob } else { self.names.sealed(blob) }
+    }
+
+    /// Returns part of the content of a hash, if there is one that is called so.
+    async fn get_called(&self, name: &BlobId, blob: &BlobId, range: Range<u64>) -> Result<Option<Bytes>> {
+        if range.is_empty() {
+            let found = self.inner.get_blob(name, 0..0).await?;
+            return Ok(found.map(|_| Bytes::new()));
         }
+        // From the beginning the salt comes along.
+        let asked = content::sealed_range(&range);
+        let is_beginning = asked.start == content::SALT;
+        let asked = if is_beginning { 0..asked.end } else { asked };
+        let Some(mut sealed) = self.inner.get_blob(name, asked).await? else { return Ok(None) };
+        let damaged =
+            || Error::Damaged { what: format!("blob {blob}"), reason: "it cannot be decrypted".into() };
+        let salt = match is_beginning {
+            true => sealed.split_to(sealed.len().min(content::SALT as usize)),
+            false => self.inner.get_blob(name, 0..content::SALT).await?.ok_or_else(damaged)?,
+        };
+        let opened = content::open(&sealed, &range, (&self.contents, blob, &salt));
+        let is_right = |plain: &Vec<u8>| {
+            range.start > 0 || range.end <= plain.len() as u64 || BlobId::of(plain) == *blob
+        };
+        opened.filter(is_right).map(|plain| Some(plain.into())).ok_or_else(damaged)
     }
 }
 
