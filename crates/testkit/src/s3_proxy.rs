@@ -24,6 +24,8 @@ pub enum Mishap {
     Echo,
     /// It is carried out, and answered as if the server had failed.
     Fail,
+    /// It is not carried out: somebody else is at that object just now.
+    Refuse,
     /// It takes a while.
     Slow,
     /// It waits until [`S3Proxy::let_through`], and is carried out then, whether anybody still waits for it or not.
@@ -158,7 +160,10 @@ impl Shared {
                 }
                 _ => {}
             }
-            let status = lock(&self.answered).filter(|_| request.is_conditional_write());
+            let status = match mishap {
+                Some(Mishap::Refuse) => Some("409 Conflict"),
+                _ => lock(&self.answered).filter(|_| request.is_conditional_write()),
+            };
             let mut answer = match status {
                 Some(status) => Message::new(&format!("HTTP/1.1 {status}"), b"as told"),
                 None => self.carry_out(&request, &mut server)?,

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -44,6 +45,8 @@ pub(crate) struct Bucket {
     patience: Duration,
     limbo: Limbo,
     pub(crate) clock: Clock,
+    /// Its listings leave out the tags of objects.
+    hides_tags: AtomicBool,
     /// Where the connections live; `None` only while this is dropped.
     runtime: Option<Runtime>,
 }
@@ -124,7 +127,8 @@ impl Bucket {
         let store = Arc::new(store.map_err(|error| trouble("use", &place, error))?);
         let prefix = settings.prefix().to_owned();
         let limbo = Limbo::default();
-        Ok(Self { store, place, prefix, patience: settings.patience, limbo, clock, runtime: Some(runtime) })
+        let (patience, hides_tags, runtime) = (settings.patience, AtomicBool::new(false), Some(runtime));
+        Ok(Self { store, place, prefix, patience, limbo, clock, hides_tags, runtime })
     }
 
     pub(crate) fn place(&self) -> &str {
@@ -189,10 +193,20 @@ impl Bucket {
         condition: &Expected,
         bytes: Bytes,
     ) -> Result<bool, Failure> {
+        Ok(self.put_if(key, condition, bytes).await?.is_some())
+    }
+
+    /// Puts an object under a condition, unless that does not hold. Returns its tag, as far as the server gave one.
+    pub(crate) async fn put_if(
+        &self,
+        key: &str,
+        condition: &Expected,
+        bytes: Bytes,
+    ) -> Result<Option<Option<String>>, Failure> {
         match self.send(key, condition, bytes).await.0 {
-            Ok(_) => Ok(true),
+            Ok(etag) => Ok(Some(etag)),
             // Some say that there is none which the condition could be about.
-            Err(Failure::Conflict | Failure::Missing) => Ok(false),
+            Err(Failure::Conflict | Failure::Missing) => Ok(None),
             Err(failure) => Err(failure),
         }
     }
@@ -283,8 +297,16 @@ impl Bucket {
             let key = meta.location.as_ref().strip_prefix(&self.prefix)?.to_owned();
             Some(Entry { key, modified: modified(&meta), size: meta.size, etag: meta.e_tag })
         };
-        let entries = found.result.objects.into_iter().filter_map(entry).collect();
+        let entries: Vec<Entry> = found.result.objects.into_iter().filter_map(entry).collect();
+        if entries.iter().any(|entry| entry.etag.is_none()) {
+            self.hides_tags.store(true, Ordering::Relaxed);
+        }
         Ok(Page { entries, next: found.page_token.map(Start::Page) })
+    }
+
+    /// Returns whether listings are known to leave out the tags of objects.
+    pub(crate) fn hides_tags(&self) -> bool {
+        self.hides_tags.load(Ordering::Relaxed)
     }
 
     /// Begins an object that comes in parts.
@@ -394,7 +416,7 @@ impl Bucket {
         Path::parse(format!("{}{key}", self.prefix)).map_err(|error| backend("name an object in", error))
     }
 
-    fn etag(&self, etag: Option<String>) -> Result<String> {
+    pub(crate) fn etag(&self, etag: Option<String>) -> Result<String> {
         let place = || self.place.clone();
         etag.ok_or_else(|| backend("use", Unfit { place: place(), reason: "gives no entity tags" }))
     }

@@ -15,6 +15,8 @@ use crate::tail::Tail;
 const LATELY: Duration = Duration::from_secs(1);
 /// How many tails are remembered.
 const TAILS: usize = 512;
+/// How many bytes of them.
+const TAILS_BYTES: usize = 256 << 20;
 /// How many bytes of parts are remembered.
 const BYTES: usize = 48 << 20;
 
@@ -93,6 +95,14 @@ impl Known {
             oldest.map(|log| tails.remove(&log));
         }
         tails.insert(log.clone(), seen);
+        let mut size: usize = tails.values().map(|seen| seen.tail.piece().bytes().len()).sum();
+        while size > TAILS_BYTES && tails.len() > 1 {
+            let others = tails.iter().filter(|(other, _)| *other != log);
+            let oldest = others.min_by_key(|(_, seen)| seen.at).map(|(other, _)| other.clone());
+            size -= oldest
+                .and_then(|oldest| tails.remove(&oldest))
+                .map_or(0, |seen| seen.tail.piece().bytes().len());
+        }
     }
 
     pub(crate) fn forget(&self, log: &LogKey) {

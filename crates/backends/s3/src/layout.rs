@@ -8,8 +8,9 @@ use rethread_store::{BlobId, SessionId};
 /// The layout that this program writes, and the newest that it reads.
 pub(crate) const VERSION: u32 = 1;
 
-/// Says that the place is ours, and in which layout.
-pub(crate) const MARKER: &str = "rethread";
+/// The store's document about its format: its first line says that the place is ours, and in which layout. Whoever keeps
+/// something else first makes one that says no more than that.
+pub(crate) const MARKER: &str = "documents/format";
 
 pub(crate) const SESSIONS: &str = "sessions/";
 pub(crate) const DOCUMENTS: &str = "documents/";

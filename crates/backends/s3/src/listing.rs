@@ -5,6 +5,7 @@ use rethread_store::backend::{Listed, LogName, Space};
 use rethread_store::{Result, SessionId};
 
 use crate::bucket::{Bucket, Entry, FULL_PAGE, Start};
+use crate::documents;
 use crate::layout::{self, BLOBS, DOCUMENTS, SESSIONS};
 
 /// How many objects a session usually has.
@@ -68,7 +69,7 @@ async fn named(
     loop {
         let page = bucket.list(prefix, &from, limit - listed.len()).await?;
         // What has no bytes was cleared away.
-        for entry in page.entries.into_iter().filter(|entry| entry.size > 0) {
+        for entry in page.entries.into_iter().filter(|entry| entry.size > 0 && !documents::is_blank(entry)) {
             let name = name(&entry.key).filter(|name| after.is_none_or(|after| name.as_str() > after));
             let Some(name) = name else { continue };
             listed.push(Listed { name, change: String::new(), modified: entry.modified });
@@ -139,12 +140,17 @@ fn add(found: &mut Option<Found>, name: &str, entry: &Entry) {
         Some(log) if log == LogName::Messages.as_str() => {
             // Most servers list the tag; where one does not, the time and the size tell states apart.
             let untagged = || format!("{}-{}", entry.modified.as_millisecond(), entry.size);
-            let change = entry.etag.as_ref().map_or_else(untagged, |etag| etag.trim_matches('"').to_owned());
+            let change = entry.etag.as_deref().map_or_else(untagged, change_of);
             found.messages = Some((entry.modified, change));
         }
         Some(_) => found.log = found.log.max(time),
         None => found.document = found.document.max(time),
     }
+}
+
+/// Returns what a state of a log is called in listings. Not all servers put a tag in quotes there.
+pub(crate) fn change_of(etag: &str) -> String {
+    etag.trim_matches('"').to_owned()
 }
 
 impl Found {

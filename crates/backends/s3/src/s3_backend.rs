@@ -7,14 +7,15 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
 use rethread_store::backend::{
-    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Listed, LogKey, Position,
-    Put, Space, Target,
+    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Listed, LogKey, LogName,
+    Position, Put, Space, Target,
 };
 use rethread_store::{BlobId, EntryId, Line, Result, SessionId};
 
 use crate::bucket::Bucket;
 use crate::ground::Ground;
 use crate::known::Known;
+use crate::layout::{self, MARKER};
 use crate::settings::Settings;
 use crate::{blobs, clearing, documents, listing, logs};
 
@@ -61,12 +62,21 @@ impl Backend for S3Backend {
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Document>> {
+        if layout::document(key) == MARKER {
+            let found = self.ground.look(&self.bucket).await?;
+            return Ok(found.map(|mark| documents::read(MARKER, mark)).transpose()?.flatten());
+        }
         let Some(bucket) = self.read_from().await? else { return Ok(None) };
         documents::get(bucket, key).await
     }
 
     async fn put(&self, key: &Key, bytes: &[u8], expect: Expect) -> Result<Put> {
-        documents::put(self.write_to().await?, key, bytes, &expect).await
+        let draft = documents::Draft::new(bytes);
+        let may_make = layout::document(key) == MARKER && !matches!(expect, Expect::Version(_));
+        if may_make && let Some(version) = self.ground.lay_with(&self.bucket, &draft).await? {
+            return Ok(Put::Done(version));
+        }
+        documents::put(self.write_to().await?, key, &draft, &expect).await
     }
 
     async fn append(&self, log: &LogKey, at: Position, lines: &[Line], _: Durability) -> Result<Append> {
@@ -132,6 +142,14 @@ impl Backend for S3Backend {
     async fn stat(&self, session: &SessionId) -> Result<Option<Listed>> {
         let Some(bucket) = self.read_from().await? else { return Ok(None) };
         listing::stat(bucket, session).await
+    }
+
+    fn change_at(&self, session: &SessionId, next: Position) -> Option<String> {
+        let seen = self.known.tail(&LogKey::new(session.clone(), LogName::Messages))?;
+        // What is remembered may be over: others may have purged the session since, and begun another.
+        let is_there = seen.is_recent() && seen.tail.is_only_by(self.known.writer());
+        let is_it = is_there && seen.tail.next() == next && !self.bucket.hides_tags();
+        is_it.then(|| listing::change_of(&seen.etag))
     }
 
     async fn sweep(&self) -> Result<u64> {

@@ -12,11 +12,11 @@ use crate::piece::Piece;
 
 /// A tail with fewer appends than this and less than [`LARGE`] is only added to: a part for each of them would cost a
 /// request for each of them.
-const MANY: u32 = 20;
+const MANY: u32 = 32;
 /// A tail of less than this is only added to, however many appends it holds.
 const SMALL: usize = 128 << 10;
 /// A tail of as much becomes a part.
-const LARGE: usize = 4 << 20;
+const LARGE: usize = 8 << 20;
 /// Lines of as much become a part at once.
 const HUGE: usize = 1 << 20;
 /// A part of as much is never merged again.
@@ -116,6 +116,11 @@ impl Tail {
             // Those who were here longest ago are forgotten first: where one of them is known, so is everybody since.
             None => writers.iter().any(|(_, last)| *last <= at).then_some(false),
         }
+    }
+
+    /// Returns whether it is known that nobody else has added anything.
+    pub(crate) fn is_only_by(&self, writer: &str) -> bool {
+        matches!(&self.head.writers[..], [(name, _)] if name == writer)
     }
 
     /// Returns whether the tail says of an object that it belongs to the log, or did.

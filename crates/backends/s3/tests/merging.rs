@@ -11,7 +11,10 @@ use rethread_testkit::{Mishap, S3};
 
 use crate::kit::{Place, append, line, messages, names, sized, whole};
 
-/// Returns a record of which twenty make a part.
+/// So many appends of bulky records make a part.
+const FULL: Position = 32;
+
+/// Returns a record of which so many make a part.
 fn bulky(at: Position, tag: &str) -> Line {
     sized(at, &format!("{tag}{at}"), 9_000)
 }
@@ -55,10 +58,10 @@ fn whoever_reads_while_parts_are_merged_misses_nothing_and_sees_nothing_twice() 
                 }
             });
         }
-        (1..400).for_each(|at| append(&writer, &log, &[bulky(at, "a")]));
+        (1..20 * FULL).for_each(|at| append(&writer, &log, &[bulky(at, "a")]));
         over.store(true, Ordering::SeqCst);
     });
-    let expected: Vec<_> = (0..400).map(|at| format!("a{at}")).collect();
+    let expected: Vec<_> = (0..20 * FULL).map(|at| format!("a{at}")).collect();
     assert_eq!(names(&whole(&place.backend(), &log).lines), expected);
     let parts = place.names("parts/").len();
     assert!(parts <= 12, "{parts} parts are left of 20");
@@ -68,11 +71,11 @@ fn whoever_reads_while_parts_are_merged_misses_nothing_and_sees_nothing_twice() 
 fn whoever_knows_of_a_part_that_was_merged_away_looks_again() {
     let Some(place) = Place::new() else { return };
     let (writer, reader, log) = (place.backend(), place.backend(), messages("s"));
-    (0..21).for_each(|at| append(&writer, &log, &[bulky(at, "a")]));
+    (0..=FULL).for_each(|at| append(&writer, &log, &[bulky(at, "a")]));
     let part = place.names("parts/");
     // It knows how the log ends, and so of the part; it has not read it yet.
-    assert_eq!(block_on(reader.read(&log, From::Last, 1)).unwrap().next, 21);
-    append(&writer, &log, &[sized(21, "large", 1_100_000)]);
+    assert_eq!(block_on(reader.read(&log, From::Last, 1)).unwrap().next, FULL + 1);
+    append(&writer, &log, &[sized(FULL + 1, "large", 1_100_000)]);
     assert_eq!(block_on(writer.sweep()).unwrap(), 1);
     assert_ne!(place.names("parts/"), part, "another has taken its place");
     let chunk = block_on(reader.read(&log, From::Position(1), 100_000)).unwrap();
@@ -113,28 +116,28 @@ fn a_writer_that_dies_at_any_request_of_a_merge_leaves_a_log_that_goes_on() {
             let Some(mut place) = Place::new() else { return };
             let log = messages("s");
             let before = place.backend();
-            (0..20).for_each(|at| append(&before, &log, &[bulky(at, "a")]));
+            (0..FULL).for_each(|at| append(&before, &log, &[bulky(at, "a")]));
             place.patience = std::time::Duration::from_millis(1);
             // It gives up at once, and is never heard of again.
             let dying = place.backend();
             drop(block_on(dying.read(&log, From::Last, 1)));
             drop(block_on(dying.put_blob(&rethread_store::BlobId::of(b"x"), &mut &b"x"[..])));
             place.way.meet((0..lost).map(|_| None).chain([Some(mishap)]));
-            let told = block_on(dying.append(&log, 20, &[bulky(20, "dying")], Durability::Synced));
+            let told = block_on(dying.append(&log, FULL, &[bulky(FULL, "dying")], Durability::Synced));
             drop(dying);
             place.way.meet([]);
 
             place.patience = std::time::Duration::from_secs(30);
             let next = place.backend();
             let there = whole(&next, &log);
-            let is_there = there.lines.len() == 21;
+            let is_there = there.next == FULL + 1;
             assert!(is_there || told.is_err(), "{lost} {mishap:?}: it was told {told:?}");
             let end = there.next;
-            (end..end + 30).for_each(|at| append(&next, &log, &[bulky(at, "a")]));
+            (end..end + FULL + 10).for_each(|at| append(&next, &log, &[bulky(at, "a")]));
             let all = whole(&place.backend(), &log);
             assert_eq!(
                 (all.lines.len() as Position, &all.damage[..]),
-                (end + 30, &[][..]),
+                (end + FULL + 10, &[][..]),
                 "{lost} {mishap:?}"
             );
             block_on(next.sweep()).unwrap();
@@ -149,11 +152,11 @@ fn a_writer_that_wakes_up_after_a_sweep_does_not_refer_to_what_was_swept() {
     let (log, other) = (messages("s"), place.backend());
     let way = S3::shared().unwrap().way();
     let asleep = place.backend_by(&way);
-    (0..20).for_each(|at| append(&asleep, &log, &[bulky(at, "a")]));
+    (0..FULL).for_each(|at| append(&asleep, &log, &[bulky(at, "a")]));
     // The part is written; the request that says so is on its way.
     way.meet([None, Some(Mishap::KeepBack)]);
     thread::scope(|scope| {
-        let woken = scope.spawn(|| append(&asleep, &log, &[bulky(20, "a")]));
+        let woken = scope.spawn(|| append(&asleep, &log, &[bulky(FULL, "a")]));
         while place.names("parts/").is_empty() {
             thread::sleep(std::time::Duration::from_millis(5));
         }
@@ -162,7 +165,7 @@ fn a_writer_that_wakes_up_after_a_sweep_does_not_refer_to_what_was_swept() {
         woken.join().unwrap();
     });
     let all = whole(&place.backend(), &log);
-    assert_eq!((all.lines.len(), &all.damage[..]), (21, &[][..]));
+    assert_eq!((all.next, &all.damage[..]), (FULL + 1, &[][..]));
     assert_eq!(block_on(other.sweep()).unwrap(), 0);
 }
 
@@ -209,11 +212,12 @@ fn lines_that_were_damaged_are_named_and_the_others_are_read() {
 fn a_session_leaves_nothing_behind_and_an_appender_from_before_finds_it_gone() {
     let Some(place) = Place::new() else { return };
     let (backend, other, log) = (place.backend(), place.backend(), messages("s"));
-    (0..60).for_each(|at| append(&backend, &log, &[bulky(at, "old")]));
+    (0..2 * FULL).for_each(|at| append(&backend, &log, &[bulky(at, "old")]));
     assert!(!place.names("parts/").is_empty());
     assert!(block_on(other.remove(&Target::Session("s".parse().unwrap()))).unwrap());
-    assert_eq!(place.names(""), Vec::<String>::new());
-    let late = block_on(backend.append(&log, 60, &[bulky(60, "late")], Durability::Synced)).unwrap();
+    assert_eq!(place.names(""), ["documents/format"], "which says whose place it is");
+    let late =
+        block_on(backend.append(&log, 2 * FULL, &[bulky(2 * FULL, "late")], Durability::Synced)).unwrap();
     assert_eq!(late, Append::Moved { next: 0 });
-    assert_eq!(place.names(""), Vec::<String>::new());
+    assert_eq!(place.names(""), ["documents/format"], "which says whose place it is");
 }

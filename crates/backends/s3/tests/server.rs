@@ -6,11 +6,11 @@ use std::thread;
 
 use pollster::block_on;
 use rethread_s3::{S3Backend, Settings};
-use rethread_store::backend::{Backend as _, Durability, Expect, From, Key, Space};
+use rethread_store::backend::{Backend as _, Durability, Expect, From, Key, Put, Space};
 use rethread_store::{BlobId, Error};
-use rethread_testkit::{Access, Garage, S3, cannot};
+use rethread_testkit::{Access, Garage, Mishap, S3, cannot};
 
-use crate::kit::{Place, line, messages};
+use crate::kit::{Place, entry, ids, line, messages};
 
 fn key() -> Key {
     Key::store("format").unwrap()
@@ -38,7 +38,8 @@ fn a_server_that_ignores_conditions_is_refused_at_open_and_before_anything_is_ke
                 let found = fs::read_dir(&place.objects).into_iter().flatten();
                 found.map(|it| it.unwrap().file_name()).collect::<BTreeSet<_>>()
             };
-            let before = there();
+            let mark = || fs::read(place.objects.join("documents/format")).ok();
+            let (before, marked) = (there(), mark());
             let listed = block_on(place.backend().list(Space::Sessions, None, 9)).unwrap_err();
             assert!(told(&listed).contains(&format!("ignores {named},")), "{}", told(&listed));
             assert_eq!(there(), before, "what it was tried with is gone");
@@ -48,6 +49,7 @@ fn a_server_that_ignores_conditions_is_refused_at_open_and_before_anything_is_ke
             assert!(told(&refused).contains(&format!("ignores {named},")), "{}", told(&refused));
             assert!(block_on(backend.put(&key(), b"2", Expect::Any)).is_err());
             assert!(block_on(backend.put_blob(&BlobId::of(b"x"), &mut &b"x"[..])).is_err());
+            assert_eq!(mark(), marked, "a server is tried with what is there");
         }
         assert_eq!(empty.names(""), Vec::<String>::new());
         assert_eq!(place.names(""), ["documents/format"]);
@@ -118,11 +120,30 @@ fn many_that_begin_at_once_all_begin() {
     assert_eq!(block_on(place.backend().get(&key())).unwrap().unwrap().bytes, "1");
 }
 
+/// Once, what should have been refused because the marker is there was tried although it was not, and made it: with nothing
+/// in it, so that nobody could use the place any more.
+#[test]
+fn who_is_refused_while_another_begins_tries_again_and_spoils_nothing() {
+    for refused in [1, 40] {
+        let Some(place) = Place::new() else { return };
+        let backend = place.backend();
+        place.way.meet(vec![Some(Mishap::Refuse); refused]);
+        let first = block_on(backend.put(&key(), b"1", Expect::Any));
+        match refused {
+            1 => assert!(matches!(first, Ok(Put::Done(_))), "{first:?}"),
+            _ => assert!(matches!(first, Err(Error::Contended(_))), "{first:?}"),
+        }
+        place.way.meet([]);
+        block_on(place.backend().put(&key(), b"2", Expect::Any)).unwrap();
+        assert_eq!(block_on(place.backend().get(&key())).unwrap().unwrap().bytes, "2");
+    }
+}
+
 #[test]
 fn a_newer_layout_is_refused_and_a_place_of_another_program_left_alone() {
     let Some(place) = Place::new() else { return };
     block_on(place.backend().put(&key(), b"1", Expect::Any)).unwrap();
-    let marker = place.objects.join("rethread");
+    let marker = place.objects.join("documents/format");
     let try_it = |content: &str| {
         fs::write(&marker, content).unwrap();
         let backend = place.backend();
@@ -137,6 +158,22 @@ fn a_newer_layout_is_refused_and_a_place_of_another_program_left_alone() {
     let (read, written) = try_it("a recipe for bread\n");
     assert!(matches!(read, Error::Damaged { .. }) && matches!(written, Error::Damaged { .. }));
     assert_eq!(fs::read_to_string(&marker).unwrap(), "a recipe for bread\n");
+}
+
+#[test]
+fn a_place_of_an_earlier_version_is_read_and_written_as_it_is() {
+    let Some(place) = Place::new() else { return };
+    let (store, session) = place.session();
+    session.append_and_wait(entry("a")).unwrap();
+    store.close().unwrap();
+    // It had a marker of its own beside the document.
+    fs::write(place.objects.join("rethread"), "rethread 1\n").unwrap();
+    let store = place.store();
+    let session = block_on(store.open(session.id())).unwrap();
+    session.append_and_wait(entry("b")).unwrap();
+    store.close().unwrap();
+    assert_eq!(ids(&block_on(place.store().open(session.id())).unwrap()), ["a", "b"]);
+    assert_eq!(fs::read_to_string(place.objects.join("rethread")).unwrap(), "rethread 1\n");
 }
 
 #[test]
