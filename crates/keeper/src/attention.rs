@@ -109,6 +109,16 @@ pub(crate) enum Verdict {
     Deny { message: Option<String> },
 }
 
+impl Verdict {
+    /// Returns what a request is once this was said of it.
+    pub(crate) fn state(&self) -> AttentionState {
+        match self {
+            Verdict::Allow { .. } => AttentionState::Allowed,
+            Verdict::Deny { .. } => AttentionState::Denied,
+        }
+    }
+}
+
 /// Why a decision was not taken.
 #[derive(Debug)]
 pub(crate) enum Undecided {
@@ -221,12 +231,12 @@ impl Attentions {
         if attention.state != AttentionState::Pending && !Defect::DecideTwice.is_on() {
             return Err(Undecided::Over(Box::new(attention)));
         }
-        let (became, updated_input) = match &verdict {
-            Verdict::Allow { updated_input, .. } => (AttentionState::Allowed, updated_input.clone()),
-            Verdict::Deny { .. } => (AttentionState::Denied, None),
+        let updated_input = match &verdict {
+            Verdict::Allow { updated_input, .. } => updated_input.clone(),
+            Verdict::Deny { .. } => None,
         };
         let decided = Attention {
-            state: became,
+            state: verdict.state(),
             decided_at: Some(Timestamp::now()),
             decided_by: Some(by.to_owned()),
             updated_input,

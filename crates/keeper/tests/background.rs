@@ -5,6 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use rethread_testkit::{Prompt, Reply};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::driving::{Desk, create, decide, live_pid, state, turn, until_state, wait_for_request};
@@ -90,6 +91,16 @@ fn answering_itself(kept: &Kept, desk: &Desk, socket: &mut Socket, reply: Reply)
     (id, asked)
 }
 
+/// Waits for the result that a prompt ends with.
+fn answer_to(socket: &mut Socket, message: &str) -> Value {
+    loop {
+        let (_, ended) = socket.until("turn.completed");
+        if ended["data"]["message"] == message {
+            return ended;
+        }
+    }
+}
+
 #[test]
 fn a_prompt_that_comes_while_the_agent_answers_itself_is_answered_by_its_own_result() {
     let Some(desk) = Desk::new() else { return };
@@ -102,12 +113,7 @@ fn a_prompt_that_comes_while_the_agent_answers_itself_is_answered_by_its_own_res
     kept.until("it answers itself", || (desk.requests() >= 4).then_some(()));
     let (message, _) = turn(&kept, &id, &Prompt::new("And?").says("Well."), "queue");
     fs::write(&gate, "").unwrap();
-    let its_own = loop {
-        let (_, ended) = socket.until("turn.completed");
-        if ended["data"]["message"] == message.as_str() {
-            break ended;
-        }
-    };
+    let its_own = answer_to(&mut socket, &message);
     assert_eq!(its_own["data"]["result"], "Well.", "{its_own}");
     until_state(&kept, &id, "idle");
     assert_eq!(state(&kept, &id), "idle");
@@ -135,4 +141,75 @@ fn an_agent_that_answers_itself_is_at_work_and_can_be_interrupted() {
     assert_eq!(kept.post(&format!("/sessions/{id}/interrupt"), json!({})).good()["interrupted"], false);
     turn(&kept, &id, &Prompt::new("And?").says("Well."), "start");
     until_state(&kept, &id, "idle");
+}
+
+#[test]
+fn a_prompt_that_waits_for_the_end_of_what_nobody_asked_is_interrupted_with_it() {
+    let Some(desk) = Desk::new() else { return };
+    let kept = desk.keeper();
+    let mut socket = Socket::open(&kept);
+    socket.subscribe("all", None);
+    let (id, _) = answering_itself(&kept, &desk, &mut socket, Reply::text("On and on and on.").hanging());
+    until_state(&kept, &id, "running");
+    let talk = Prompt::new("Talk.").reply(Reply::text("And on.").hanging());
+    let (message, _) = turn(&kept, &id, &talk, "start");
+    kept.post(&format!("/sessions/{id}/interrupt"), json!({})).good();
+    let its_own = loop {
+        let (before, ended) = socket.until("turn.interrupted");
+        let failed = before.iter().find(|frame| frame["type"] == "turn.failed");
+        assert_eq!(failed, None, "what somebody ended has not failed");
+        if ended["data"]["message"] == message.as_str() {
+            break ended;
+        }
+    };
+    assert!(its_own["data"]["errors"].is_array(), "{its_own}");
+    until_state(&kept, &id, "idle");
+}
+
+/// Has an agent stand still in a turn of its own that somebody wants to end, and does something meanwhile.
+fn while_its_own_turn_is_interrupted(kept: &Kept, desk: &Desk, work: impl FnOnce(&str, Pid)) {
+    let mut socket = Socket::open(kept);
+    socket.subscribe("all", None);
+    let (id, _) = answering_itself(kept, desk, &mut socket, Reply::text("On and on and on.").hanging());
+    until_state(kept, &id, "running");
+    let agent = Pid::from_raw(live_pid(desk, &id).unwrap().try_into().unwrap()).unwrap();
+    kill_process(agent, Signal::STOP).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| kept.post(&format!("/sessions/{id}/interrupt"), json!({})));
+        // Nothing tells that it was heard: the agent has to say the rest.
+        std::thread::sleep(Duration::from_secs(3));
+        work(&id, agent);
+    });
+}
+
+#[test]
+fn a_prompt_that_comes_after_the_interruption_of_what_nobody_asked_is_answered() {
+    // It was refused: that somebody wanted something to end was taken to mean whatever runs.
+    let Some(desk) = Desk::new() else { return };
+    let kept = desk.keeper();
+    let mut socket = Socket::open(&kept);
+    socket.subscribe("all", None);
+    while_its_own_turn_is_interrupted(&kept, &desk, |id, agent| {
+        let (message, _) = turn(&kept, id, &Prompt::new("And?").says("Well."), "start");
+        kill_process(agent, Signal::CONT).unwrap();
+        let (_, its_own) = socket.until("turn.interrupted");
+        assert_eq!(its_own["data"]["message"], Value::Null);
+        let ended = answer_to(&mut socket, &message);
+        assert_eq!(ended["data"]["result"], "Well.", "{ended}");
+    });
+}
+
+#[test]
+fn an_interruption_ends_with_the_agent_that_it_was_meant_for() {
+    let Some(desk) = Desk::new() else { return };
+    let kept = desk.keeper();
+    let mut socket = Socket::open(&kept);
+    socket.subscribe("all", None);
+    while_its_own_turn_is_interrupted(&kept, &desk, |id, agent| {
+        kill_process(agent, Signal::KILL).unwrap();
+        until_state(&kept, id, "idle");
+        let (message, _) = turn(&kept, id, &Prompt::new("And?").says("Well."), "start");
+        let ended = answer_to(&mut socket, &message);
+        assert_eq!(ended["data"]["result"], "Well.", "{ended}");
+    });
 }

@@ -1,6 +1,7 @@
 //! Sessions driven with the real CLI against a scripted API.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -120,7 +121,14 @@ pub(crate) fn state(kept: &Kept, session: &str) -> String {
 
 #[track_caller]
 pub(crate) fn until_state(kept: &Kept, session: &str, wanted: &str) {
-    kept.until(&format!("{session} is {wanted}"), || (state(kept, session) == wanted).then_some(()));
+    let seen = RefCell::new(String::new());
+    kept.until_or(
+        || format!("{session} is {wanted}, and not {}", seen.borrow()),
+        || {
+            seen.replace(state(kept, session));
+            (*seen.borrow() == wanted).then_some(())
+        },
+    );
 }
 
 pub(crate) fn pending(kept: &Kept) -> Vec<Value> {

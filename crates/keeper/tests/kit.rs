@@ -290,7 +290,13 @@ impl Kept {
 
     /// Waits until something is so.
     #[track_caller]
-    pub(crate) fn until<T>(&self, what: &str, mut is: impl FnMut() -> Option<T>) -> T {
+    pub(crate) fn until<T>(&self, what: &str, is: impl FnMut() -> Option<T>) -> T {
+        self.until_or(|| what.to_owned(), is)
+    }
+
+    /// As `until`, and says at the end what was wanted.
+    #[track_caller]
+    pub(crate) fn until_or<T>(&self, what: impl Fn() -> String, mut is: impl FnMut() -> Option<T>) -> T {
         let begun = std::time::Instant::now();
         while begun.elapsed() < PATIENCE {
             if let Some(found) = is() {
@@ -298,7 +304,7 @@ impl Kept {
             }
             std::thread::sleep(Duration::from_millis(25));
         }
-        panic!("it never came to be: {what}")
+        panic!("it never came to be: {}", what())
     }
 }
 

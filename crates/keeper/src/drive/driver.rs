@@ -44,7 +44,8 @@ pub(super) struct State {
     /// The agent answers what nobody asked it: something that it had in the background has ended.
     pub(super) answers_itself: bool,
     pub(super) taken: Taken,
-    pub(super) interrupting: bool,
+    /// What somebody wants to end, until it has.
+    pub(super) interrupting: Option<Interrupted>,
     /// How many tasks the agent has in the background.
     pub(super) in_background: usize,
     /// Those of them that are commands, by their tasks.
@@ -73,6 +74,36 @@ pub(super) struct Current {
     pub(super) is_given: bool,
 }
 
+/// What somebody wants to end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Interrupted {
+    /// The answer to a prompt, and to no other.
+    Prompt(String),
+    /// What the agent does by itself.
+    Own,
+}
+
+impl State {
+    /// Returns what ends if somebody interrupts the agent now.
+    pub(super) fn interruptible(&self) -> Option<Interrupted> {
+        match &self.current {
+            Some(current) => Some(Interrupted::Prompt(current.message.clone())),
+            None => self.answers_itself.then_some(Interrupted::Own),
+        }
+    }
+
+    /// Returns whether somebody wants the answer to a prompt to end.
+    pub(super) fn is_interrupting(&self, message: &str) -> bool {
+        matches!(&self.interrupting, Some(Interrupted::Prompt(interrupted)) if interrupted == message)
+    }
+
+    /// Returns the prompt that is being answered, if somebody wants that to end.
+    pub(super) fn unwanted(&self) -> Option<&str> {
+        let message = &*self.current.as_ref()?.message;
+        self.is_interrupting(message).then_some(message)
+    }
+}
+
 impl Driver {
     /// Begins with the prompts that an earlier driver took and left.
     pub(crate) fn new(begin: Begin, left: Vec<Turn>) -> Self {
@@ -88,7 +119,7 @@ impl Driver {
             current: None,
             answers_itself: false,
             taken,
-            interrupting: false,
+            interrupting: None,
             in_background: 0,
             commands: HashSet::new(),
             has_failed: false,

@@ -6,7 +6,7 @@ use std::time::Instant;
 use rethread_claude::{Frame, FrameKind, MessageStream};
 use serde_json::{Value, json};
 
-use super::driver::Driver;
+use super::driver::{Driver, Interrupted};
 use super::partial::Partial;
 use crate::hub::Wake;
 use crate::item::MessageItem;
@@ -64,6 +64,9 @@ impl Driver {
                 if begins {
                     self.refresh_state(keeper);
                 }
+                if json["event"]["type"] == "message_start" {
+                    self.interrupt_what_goes_on();
+                }
                 if let Some(delta) = delta {
                     keeper.hub.whisper(&self.session, "message.delta", delta);
                 }
@@ -76,6 +79,7 @@ impl Driver {
             FrameKind::System => {
                 let Ok(json) = frame.json() else { return };
                 match json["subtype"].as_str() {
+                    Some("status") if json["status"] == "requesting" => self.interrupt_what_goes_on(),
                     // A command in the background is a task as well, and no subagent.
                     Some("task_started") if json["task_type"] == "local_bash" => {
                         self.state().commands.extend(json["task_id"].as_str().map(str::to_owned));
@@ -112,9 +116,14 @@ impl Driver {
             let mut state = self.state();
             let is_answer = state.current.as_ref().is_some_and(|current| answers(result, &current.message));
             let message = state.current.take_if(|_| is_answer).map(|current| current.message);
-            let answered_itself = std::mem::take(&mut state.answers_itself) && state.current.is_none();
-            let interrupted =
-                (message.is_some() || answered_itself) && std::mem::take(&mut state.interrupting);
+            state.answers_itself = false;
+            let interrupted = match &message {
+                Some(message) if state.is_interrupting(message) => state.interrupting.take().is_some(),
+                // What it did by itself was interrupted with the prompt that waits for its end.
+                None if state.unwanted().is_some() => true,
+                // What it does by itself ends with the next result, whosever that is.
+                _ => state.interrupting.take_if(|interrupted| *interrupted == Interrupted::Own).is_some(),
+            };
             state.partial = Partial::default();
             let aborted =
                 result["terminal_reason"].as_str().is_some_and(|reason| reason.starts_with("aborted"));
@@ -165,6 +174,7 @@ impl Driver {
             (state.partial, state.in_background) = (Partial::default(), 0);
             state.commands.clear();
             state.answers_itself = false;
+            state.interrupting.take_if(|interrupted| *interrupted == Interrupted::Own);
             state.ending = true;
             state.client.take()
         };

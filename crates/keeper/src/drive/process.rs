@@ -341,7 +341,7 @@ impl Driver {
         let client = {
             let mut state = self.state();
             state.is_over |= ending == Ending::ForGood;
-            state.interrupting = state.current.is_some();
+            state.interrupting = state.interruptible();
             state.is_held = true;
             state.ending |= state.client.is_some();
             state.client.clone()

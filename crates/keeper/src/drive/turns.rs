@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use serde_json::json;
@@ -16,6 +16,8 @@ use crate::problem::{Problem, with_causes};
 
 /// How many prompts may wait.
 const QUEUE: usize = 100;
+/// How long an agent may take to hear that it is interrupted again.
+const HEARD_WITHIN: Duration = Duration::from_secs(10);
 
 impl Driver {
     /// Takes a prompt: sends it now, or has it wait. From then on it is in the transcript or waits, whatever happens to
@@ -69,7 +71,7 @@ impl Driver {
             match current {
                 // Everybody was told that it began.
                 Some(Current { is_given: true, .. }) => self.fail(keeper, why(problem)),
-                Some(_) if self.state().interrupting => self.fail(keeper, why(problem)),
+                Some(_) if self.state().is_interrupting(&uuid) => self.fail(keeper, why(problem)),
                 Some(_) => self.state().current = None,
                 None => {}
             }
@@ -104,7 +106,7 @@ impl Driver {
             // One that ended just now never gets it.
             if !state.ending && state.client.as_ref().is_some_and(|own| Arc::ptr_eq(own, &client)) {
                 // Somebody thought better of it while the agent started.
-                if state.interrupting {
+                if state.is_interrupting(&turn.client_message_id) {
                     return Err(Problem::conflict("interrupted", "the turn was interrupted before it began"));
                 }
                 state.current = Some(Current { message: turn.client_message_id.clone(), is_given: true });
@@ -163,7 +165,10 @@ impl Driver {
     pub(super) fn fail(&self, keeper: &Keeper, why: &str) {
         let mut state = self.state();
         let Some(current) = state.current.take() else { return };
-        let interrupted = std::mem::take(&mut state.interrupting);
+        let interrupted = state.is_interrupting(&current.message);
+        if interrupted {
+            state.interrupting = None;
+        }
         state.has_failed = !interrupted;
         let kind = if interrupted { "turn.interrupted" } else { "turn.failed" };
         let data = json!({ "message": current.message, "errors": [why] });
@@ -202,16 +207,37 @@ impl Driver {
     pub(crate) async fn interrupt(&self) -> Result<bool, Problem> {
         let client = {
             let mut state = self.state();
-            if state.current.is_none() && !state.answers_itself {
-                return Ok(false);
-            }
-            state.interrupting = true;
+            let Some(interrupted) = state.interruptible() else { return Ok(false) };
+            state.interrupting = Some(interrupted);
             state.client.clone()
         };
         if let Some(client) = client {
             client.interrupt().await.map_err(|error| Problem::failed(&error))?;
         }
         Ok(true)
+    }
+
+    /// Interrupts a prompt once more that is answered all the same. An interruption ends what the agent does when it hears
+    /// of it, and that may be a turn of its own that the prompt waits for, or nothing yet.
+    pub(super) fn interrupt_what_goes_on(self: &Arc<Self>) {
+        let Some(message) = self.state().unwanted().map(str::to_owned) else { return };
+        let own = Arc::clone(self);
+        // Not here: what the agent says must go on being heard.
+        tokio::spawn(async move {
+            let client = {
+                let state = own.state();
+                // By now the prompt may have ended, and nobody meant the one after it.
+                if state.is_interrupting(&message) { state.client.clone() } else { None }
+            };
+            let Some(client) = client else { return };
+            // One that cannot be told has ended, and the turn with it; one that does not listen is not waited for here, since
+            // whoever ends it needs the client.
+            match tokio::time::timeout(HEARD_WITHIN, client.interrupt()).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "the agent was not interrupted again"),
+                Err(_) => tracing::warn!("the agent did not hear that it was interrupted again"),
+            }
+        });
     }
 }
 

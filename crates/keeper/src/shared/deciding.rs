@@ -34,6 +34,7 @@ impl Keeper {
         let failed = |error: rethread_store::Error| Undecided::Failed(Error::Store(error));
         let session: SessionId = attention.shown.session_id.parse().map_err(failed)?;
         let by = format!("{by} at {}", self.place.host);
+        let wanted = verdict.state();
         let proposal = Proposal::new(digest, verdict, by.clone());
         let (store, id, request, own) =
             (self.store().clone(), session.clone(), attention.shown.id.clone(), proposal.clone());
@@ -58,7 +59,10 @@ impl Keeper {
                 self.look_at_one(&session).await.map_err(Undecided::Failed)?;
                 match self.others.request(&attention.shown.id) {
                     Some(now) if now.state == AttentionState::Pending => {}
-                    Some(now) if now.decided_by.as_deref() == Some(&by) => return Ok(now),
+                    // The same one may have said something else elsewhere, and be heard first.
+                    Some(now) if now.state == wanted && now.decided_by.as_deref() == Some(&by) => {
+                        return Ok(now);
+                    }
                     Some(now) => return Err(Undecided::Over(Box::new(now))),
                     None => return Err(Undecided::Over(Box::new(attention.clone()))),
                 }
