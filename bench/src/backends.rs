@@ -24,7 +24,7 @@ pub(crate) const TRIALS: &[Trial] = &[
     Trial { name: "frameworks-append", run: |bench| rows(python::append(bench)) },
     Trial { name: "frameworks-load", run: python::load },
     Trial { name: "postgres-load", run: |bench| rows(postgres::load(bench)) },
-    Trial { name: "s3-append", run: s3::append },
+    Trial { name: "s3-append", run: |bench| rows(s3::append(bench)) },
     Trial { name: "s3-open", run: |bench| rows(s3::open(bench)) },
     Trial { name: "cost", run: cost::stored },
 ];

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::bar::Bar;
 use crate::bench::Bench;
 use crate::failure::Outcome;
-use crate::ground::let_go;
+use crate::ground::{let_go, warm};
 use crate::neighbours::{Neighbours, is_quiet};
 use crate::row::{Row, Unit};
 use crate::samples::Samples;
@@ -16,6 +16,8 @@ use crate::ui::Progress;
 const ENOUGH: usize = 7;
 /// When a contest ends with as many.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How much memory is there for each turn, in mebibytes: more than most need.
+const MEMORY: usize = 128;
 
 type Work<'a> = Box<dyn FnMut(&Path) -> Outcome<f64> + 'a>;
 
@@ -23,6 +25,7 @@ type Work<'a> = Box<dyn FnMut(&Path) -> Outcome<f64> + 'a>;
 pub(crate) struct Contest<'a> {
     what: String,
     unit: Unit,
+    memory: usize,
     contestants: Vec<Contestant<'a>>,
 }
 
@@ -45,7 +48,17 @@ impl<'a> Contest<'a> {
         unit: Unit,
         ours: impl FnMut(&Path) -> Outcome<f64> + 'a,
     ) -> Self {
-        Self { what: what.into(), unit, contestants: Vec::new() }.peer("rethread", Bar::Shown, ours)
+        Self { what: what.into(), unit, memory: MEMORY, contestants: Vec::new() }.peer(
+            "rethread",
+            Bar::Shown,
+            ours,
+        )
+    }
+
+    /// Says that a turn needs more memory than usual, in mebibytes.
+    pub(crate) fn with_memory(mut self, memory: usize) -> Self {
+        self.memory = memory;
+        self
     }
 
     /// Adds a peer, and what our figure must be compared with its own.
@@ -94,6 +107,10 @@ impl<'a> Contest<'a> {
             let at = (number + turn) % count;
             let folder = bench.fresh()?;
             bench.ground.settle()?;
+            // Figures that are no times are the same in any memory.
+            if self.unit.is_of_time() {
+                warm(self.memory);
+            }
             figures[at] = (self.contestants[at].work)(&folder)?;
             bench.ground.settle()?;
             let_go(&folder)?;

@@ -11,6 +11,9 @@ use crate::careless_disk::CarelessDisk;
 use crate::corpus::entries;
 use crate::failure::Outcome;
 
+/// Where sessions are that are begun here.
+pub(crate) const DIRECTORY: &str = "/home/ada/parser";
+
 /// Opens the store of a folder.
 pub(crate) fn store(folder: &Path, durability: Durability) -> Store {
     store_on(Arc::new(RealDisk), folder, durability)
@@ -28,7 +31,7 @@ pub(crate) fn careless_store(folder: &Path) -> Store {
 
 /// Begins a session.
 pub(crate) fn create(store: &Store, id: &str) -> Outcome<Session> {
-    let new = NewSession::at("/home/ada/parser").id(id.parse()?);
+    let new = NewSession::at(DIRECTORY).id(id.parse()?);
     Ok(pollster::block_on(store.create(new))?)
 }
 

@@ -71,6 +71,11 @@ impl Row {
         self
     }
 
+    /// Returns whether it was looked at once: what is counted is the same each time.
+    pub(crate) fn is_of_one_round(&self) -> bool {
+        self.rounds.count() == 1
+    }
+
     /// Returns whether every bar of the row holds.
     pub(crate) fn holds(&self) -> bool {
         self.peers.iter().all(|peer| peer.holds)

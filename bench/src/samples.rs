@@ -17,6 +17,11 @@ impl Samples {
         self.0.extend(figure);
     }
 
+    /// Returns how many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Returns the figure in the middle.
     pub(crate) fn median(&self) -> f64 {
         self.quantile(0.5)

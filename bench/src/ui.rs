@@ -67,7 +67,8 @@ impl Progress {
 pub(crate) fn table(area: &str, rows: &[Row], bench: &Bench) -> Outcome<()> {
     let mut out = std::io::stdout().lock();
     for row in rows {
-        writeln!(out, "\n{}, {}{}", row.what, row.unit.name(), disturbance(row.others))?;
+        let once = if row.is_of_one_round() { ", counted once" } else { "" };
+        writeln!(out, "\n{}, {}{once}{}", row.what, row.unit.name(), disturbance(row.others))?;
         writeln!(out, "  {:<58} {:>11}", "rethread", figure(row.ours))?;
         for peer in &row.peers {
             writeln!(out, "{}", line(peer, bench.scale.judged))?;
@@ -79,7 +80,7 @@ pub(crate) fn table(area: &str, rows: &[Row], bench: &Bench) -> Outcome<()> {
     match bench.scale.judged {
         true => writeln!(
             out,
-            "\n{area}: {met} of {} bars hold, medians of at least {} rounds",
+            "\n{area}: {met} of {} bars hold, medians of at least {} rounds where not counted once",
             bars.len(),
             bench.scale.rounds
         )?,

@@ -17,10 +17,6 @@ const APPENDED: usize = 10_000;
 const BATCH: usize = 100;
 /// How many requests may open a log.
 const FEW: f64 = 5.0;
-/// How many may begin one where nothing is, and remember it at the end: the place is tried, and marked; the session looked for,
-/// and written; what it is, looked up and cached.
-const AROUND: f64 = 14.0;
-
 /// A bucket of its own, and a way to it that counts.
 struct Place {
     url: String,
@@ -38,44 +34,30 @@ impl Place {
         Ok(Store::new(S3Backend::new(&settings)?, Options::default()))
     }
 
-    /// Appends batch by batch to a new session, and closes the store.
-    fn fill(&self, count: usize) -> Outcome<Asked> {
+    /// Appends batch by batch to a new session in an empty bucket, and closes the store. Returns how many requests that
+    /// took, from the first to the last: none is left out.
+    fn fill(&self, count: usize) -> Outcome<f64> {
         let entries = entries(&Corpus::new(1).lines(0..count))?;
         self.way.requests();
         let store = self.store()?;
         let session = ours::create(&store, "parser")?;
-        let begin = self.way.requests().len();
         for batch in entries.chunks(BATCH) {
             pollster::block_on(session.append_all(batch.to_vec()))?.wait()?;
         }
-        let batches = self.way.requests().len();
         store.close()?;
-        Ok(Asked { batches: batches as f64, around: (begin + self.way.requests().len()) as f64 })
+        Ok(self.way.requests().len() as f64)
     }
 }
 
-/// How many requests it took, from before the session was there until the store was closed: none is left out.
-struct Asked {
-    /// While entries were appended, merging included.
-    batches: f64,
-    /// Before and after.
-    around: f64,
-}
-
-/// Everything that is asked while entries are appended, and everything before and after.
-pub(super) fn append(bench: &Bench) -> Outcome<Vec<Row>> {
+/// Everything that is asked: to make the place and the session, to append and to merge, to remember what the session is.
+pub(super) fn append(bench: &Bench) -> Outcome<Row> {
     let count = APPENDED.min(bench.scale.long);
     let batches = count.div_ceil(BATCH) as f64;
     let title =
-        "S3 backend: requests per batch, 10,000 entries in batches of 100, beside those in the next row";
-    let each = Contest::new(title, Unit::Requests, |_| Ok(Place::new()?.fill(count)?.batches / batches))
+        "S3 backend: requests per batch, 10,000 entries in batches of 100, from an empty bucket to the end";
+    Contest::new(title, Unit::Requests, |_| Ok(Place::new()?.fill(count)? / batches))
         .peer("one for each", Bar::AtMost(1.1), |_| Ok(1.0))
-        .run_rounds(1, bench)?;
-    let title = "S3 backend: requests to create that session in an empty bucket, and to close the store";
-    let around = Contest::new(title, Unit::Requests, |_| Ok(Place::new()?.fill(count)?.around))
-        .peer("what has to be known", Bar::AtMost(1.0), |_| Ok(AROUND))
-        .run_rounds(1, bench)?;
-    Ok(vec![each, around])
+        .run_rounds(1, bench)
 }
 
 /// Everything that a process asks which knows nothing but the name of the session.

@@ -12,19 +12,24 @@ use async_executor::Executor;
 
 use crate::failure::Outcome;
 
-/// How long the writer waits, without sleeping, for those it has just woken.
-const PATIENCE: Duration = Duration::from_micros(60);
+/// How long the writer waits for a batch to be complete. Near the end those who would complete it may have no more.
+const PATIENCE: Duration = Duration::from_millis(2);
 
 /// A record on its way: which one, and whom to wake.
 type Handed = (usize, oneshot::Sender<()>);
 
-/// Has as many tasks as given append their share of the lines, each once the one before it is durable. Returns how many
-/// batches that were.
-pub(crate) fn append_at_once(path: &Path, lines: &[Vec<u8>], tasks: usize) -> Outcome<usize> {
+/// Has as many tasks as given append their share of the lines, each once the one before it is durable, in batches of these
+/// sizes. Returns how many batches that were.
+pub(crate) fn append_at_once(
+    path: &Path,
+    lines: &[Vec<u8>],
+    tasks: usize,
+    sizes: &[usize],
+) -> Outcome<usize> {
     let file = OpenOptions::new().create_new(true).append(true).open(path)?;
     let (send, receive) = channel();
     thread::scope(|scope| {
-        let writer = scope.spawn(move || write(file, lines, tasks, &receive));
+        let writer = scope.spawn(move || write(file, lines, tasks, sizes, &receive));
         hand_over(send, lines.len(), tasks)?;
         writer.join().map_err(|_| "the writer panicked")?
     })
@@ -54,10 +59,16 @@ fn hand_over(send: Sender<Handed>, count: usize, tasks: usize) -> Outcome<()> {
     }))
 }
 
-fn write(mut file: File, lines: &[Vec<u8>], tasks: usize, receive: &Receiver<Handed>) -> Outcome<usize> {
-    let mut batches = 0;
+fn write(
+    mut file: File,
+    lines: &[Vec<u8>],
+    tasks: usize,
+    sizes: &[usize],
+    receive: &Receiver<Handed>,
+) -> Outcome<usize> {
+    let (mut batches, mut sizes) = (0, sizes.iter());
     while let Ok(first) = receive.recv() {
-        let group = gather(first, tasks, receive);
+        let group = gather(first, sizes.next().copied().unwrap_or(tasks), receive);
         let pieces: Vec<IoSlice<'_>> = group.iter().map(|(line, _)| IoSlice::new(&lines[*line])).collect();
         let size: usize = pieces.iter().map(|piece| piece.len()).sum();
         if file.write_vectored(&pieces)? != size {
@@ -71,10 +82,10 @@ fn write(mut file: File, lines: &[Vec<u8>], tasks: usize, receive: &Receiver<Han
     Ok(batches)
 }
 
-/// Takes what comes while somebody comes.
-fn gather(first: Handed, tasks: usize, receive: &Receiver<Handed>) -> Vec<Handed> {
+/// Takes what comes until the batch is complete.
+fn gather(first: Handed, size: usize, receive: &Receiver<Handed>) -> Vec<Handed> {
     let (mut group, mut since) = (vec![first], Instant::now());
-    while group.len() < tasks && since.elapsed() < PATIENCE {
+    while group.len() < size && since.elapsed() < PATIENCE {
         match receive.try_recv() {
             Ok(handed) => {
                 group.push(handed);

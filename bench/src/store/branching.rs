@@ -35,7 +35,7 @@ pub(crate) fn run(bench: &Bench, long: &LongStore) -> Outcome<Vec<Row>> {
             .run_rounds(bench.scale.many_rounds, bench)
     };
     let indexed = branch("last 50, their parent 200 MB back, with the index")?;
-    let index = long.root.join("sessions/long-branch/messages.index");
+    let index = long.root.join("sessions/long-branch/messages.ids");
     std::fs::rename(&index, index.with_extension("aside"))?;
     let unindexed = branch("last 50, their parent 200 MB back, without the index")?;
     std::fs::rename(index.with_extension("aside"), &index)?;

@@ -23,6 +23,9 @@ use crate::peers::sqlite::{Sqlite, Synchronous};
 use crate::row::{Row, Unit};
 use crate::stopwatch::rate;
 
+/// How often a peer that must make the batches that ours had may try to.
+const ATTEMPTS: usize = 5;
+
 /// One caller, who waits for each entry.
 pub(crate) fn one_in_flight(bench: &Bench) -> Outcome<Row> {
     let lines = Corpus::new(1).lines(0..bench.scale.durable);
@@ -69,13 +72,24 @@ pub(crate) fn many_tasks(bench: &Bench) -> Outcome<Row> {
     let session = ours::create(&store, "parser")?;
     disk.take_log_writes();
     append_at_once(&vec![session; TASKS], &entries)?;
-    let batches = in_batches(&lines, disk.take_log_writes());
+    let sizes = disk.take_log_writes();
     store.close()?;
-    let mean = |batches: usize| count as f64 / batches as f64;
-    let written = with_newlines(&lines);
-    let commit =
-        |folder: &Path| group_commit::append_at_once(&folder.join("messages.jsonl"), &written, TASKS);
-    let groups = commit(&bench.fresh()?)?;
+    let each = format!("{:.0} each", count as f64 / sizes.len() as f64);
+    let (batches, written) = (in_batches(&lines, sizes.clone()), with_newlines(&lines));
+    let commit = |folder: &Path| {
+        for attempt in 0..ATTEMPTS {
+            let (path, mut made) = (folder.join(format!("messages.{attempt}.jsonl")), 0);
+            let figure = rate(count, || {
+                made = group_commit::append_at_once(&path, &written, TASKS, &sizes)?;
+                Ok(())
+            })?;
+            // Where the machine stood still for longer than it waits, a batch fell in two.
+            if made.abs_diff(sizes.len()) <= sizes.len().div_ceil(10) {
+                return Ok(figure);
+            }
+        }
+        Err("a bare group commit never made the batches that ours had".into())
+    };
     let at_once = |folder: &Path| {
         let store = ours::store(folder, Durability::Synced);
         let sessions = vec![ours::create(&store, "parser")?; TASKS];
@@ -92,15 +106,7 @@ pub(crate) fn many_tasks(bench: &Bench) -> Outcome<Row> {
             let mut database = Sqlite::create(folder, Synchronous::Full)?;
             rate(count, || database.append(&lines, repeat_n(TASKS, count.div_ceil(TASKS))))
         })
-        .peer(
-            format!(
-                "bare group commit for the same tasks, {:.0} each (ours {:.0})",
-                mean(groups),
-                mean(batches.len())
-            ),
-            Bar::AtLeast(0.8),
-            |folder| rate(count, || commit(folder).map(drop)),
-        )
+        .peer(format!("bare group commit for the same tasks and batches, {each}"), Bar::AtLeast(0.8), commit)
         // Nobody waits for it, and nobody has to be woken: the bare group commit itself is about a fifth slower.
         .peer("bare write+fdatasync of the same batches", Bar::Shown, |folder| {
             let mut file = Bare::create(&folder.join("messages.jsonl"))?;

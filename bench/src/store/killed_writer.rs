@@ -27,7 +27,7 @@ const SOME: usize = 64;
 /// Kills a writer in each round, and looks right after that.
 pub(super) fn run(bench: &Bench, many: &Many) -> Outcome<Vec<Row>> {
     let mut rows = Vec::new();
-    for (name, finder) in [("list", Finder::List), ("latest", Finder::Latest)] {
+    for (name, finder) in [("list", Finder::List), ("latest", Finder::LatestOfKilled)] {
         let what = format!("{name} right after kill -9 of a writer");
         let progress = Progress::begin(what.clone());
         let (mut times, mut walks) = (Samples::default(), Samples::default());

@@ -36,6 +36,8 @@ pub(crate) enum Finder {
     List,
     /// The store, the latest of one directory.
     Latest,
+    /// The same of the directory of the session whose writer is killed.
+    LatestOfKilled,
     /// The folders alone, and a stat of each log.
     Walk,
     /// Every folder's metadata, parsed.
@@ -115,7 +117,10 @@ impl Many {
 
     pub(super) fn send(&self, finder: Finder) -> Outcome<Answer> {
         let root = if finder == Finder::Sqlite { &self.sqlite } else { &self.root };
-        let expected = if finder == Finder::Latest { 1 } else { self.count as u64 };
+        let expected = match finder {
+            Finder::Latest | Finder::LatestOfKilled => 1,
+            _ => self.count as u64,
+        };
         Errand::Find { finder, root: root.clone() }.send(expected)
     }
 }
@@ -130,14 +135,16 @@ fn create(store: &Store, number: usize, corpus: Corpus, first: usize) -> Outcome
 /// Looks for sessions, in this process, and counts what it reads of their logs.
 pub(crate) fn find(finder: Finder, root: &Path) -> Outcome<Answer> {
     let disk = CountingDisk::default();
+    let store = || ours::store_on(Arc::new(disk.clone()), root, Durability::Synced);
     let (seconds, found) = seconds(|| match finder {
-        Finder::List | Finder::Latest => {
-            let store = ours::store_on(Arc::new(disk.clone()), root, Durability::Synced);
-            if finder == Finder::List {
-                return Ok(pollster::block_on(store.list(&Filter::default()))?.sessions.len());
-            }
+        Finder::List => Ok(pollster::block_on(store().list(&Filter::default()))?.sessions.len()),
+        Finder::Latest => {
             let place = Scope::Directory("/home/ada/project-7".into());
-            Ok(usize::from(pollster::block_on(store.latest(&place))?.is_some()))
+            Ok(usize::from(pollster::block_on(store().latest(&place))?.is_some()))
+        }
+        Finder::LatestOfKilled => {
+            let latest = pollster::block_on(store().latest(&Scope::Directory(ours::DIRECTORY.into())))?;
+            Ok(usize::from(latest.is_some_and(|latest| latest.id().as_str() == GROWING)))
         }
         Finder::Walk => walk(root),
         Finder::Naive => naive::list(&root.join("sessions")),

@@ -58,6 +58,7 @@ pub(crate) fn run(bench: &Bench, long: &LongStore) -> Outcome<Vec<Row>> {
     let memory = |reader, place| move |_: &Path| Ok(send(reader, place)?.peak_mebibytes);
     let what = format!("typed load of {count} entries, {size:.0} MiB");
     let loaded = Contest::new(what, Unit::EntriesPerSecond, speed(Reader::Whole, &long.root))
+        .with_memory(2 * size as usize)
         .peer("bare read and typed parse, two threads too", Bar::AtLeast(0.8), speed(Reader::Bare, &long.log))
         .peer("line by line into serde_json::Value", Bar::AtLeast(2.0), speed(Reader::Values, &long.log))
         .peer("SQLite and typed parse", Bar::Shown, speed(Reader::Sqlite, &long.sqlite))
