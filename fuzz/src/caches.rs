@@ -24,12 +24,12 @@ pub fn caches(data: &[u8]) {
     let (which, bytes) = data.split_first().unwrap_or((&0, &[]));
     let plain = seen(&home());
     let home = home();
-    let names = ["messages.index", "lock", "metadata.json", "lease.json", CATALOG];
+    let names = ["messages.ids", "lock", "metadata.json", "lease.json", CATALOG];
     let name = names[usize::from(*which) % names.len()];
     home.put(name, bytes);
     let mut now = seen(&home);
     let slot = bytes.chunks(8).nth(RECORDS as usize).filter(|slot| slot.len() == 8 && **slot != [0; 8]);
-    if let ("messages.index", Some(_)) = (name, slot) {
+    if let ("messages.ids", Some(_)) = (name, slot) {
         // A slot that names another entry hides the newer of two with the same id: only that one is left out.
         now.found.clone_from(&plain.found);
     }

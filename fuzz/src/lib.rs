@@ -5,6 +5,7 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a target that cannot go on has found something")]
 
 mod agreement;
+mod asides;
 mod bundle;
 mod caches;
 mod checkpoint;
@@ -27,6 +28,7 @@ mod travel;
 mod view;
 mod wrapped_key;
 
+pub use asides::asides;
 pub use bundle::{bundle, sealed_bundle};
 pub use caches::{caches, sealed_catalog, sealed_metadata};
 pub use checkpoint::{plan, record};
@@ -56,6 +58,7 @@ pub const TARGETS: &[Target] = &[
     ("caches", caches),
     ("sealed_catalog", sealed_catalog),
     ("sealed_metadata", sealed_metadata),
+    ("asides", asides),
     ("notes", notes),
     ("bundle", bundle),
     ("sealed_bundle", sealed_bundle),
