@@ -40,7 +40,7 @@ ifneq (,$(filter web,$(or $(ONLY),web)))
 endif
 
 # The same tests as in `make test`, with more time to find something.
-torture: ## Run the crash and fault tests for long; SECONDS_TOTAL=600
+torture: ## Run the crash and fault tests for long; SECONDS_TOTAL=3600
 	@scripts/torture $(ONLY)
 
 fuzz: ## Look for inputs that break a reader; SECONDS_TOTAL=300, TARGET=one

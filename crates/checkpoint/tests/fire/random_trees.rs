@@ -115,33 +115,30 @@ fn edit_at(path: &Path, random: &mut fastrand::Rng) {
         return;
     }
     let there = fs::symlink_metadata(path);
-    let clear = || match &there {
+    let what = random.usize(..8);
+    if what == 3 && there.as_ref().is_ok_and(fs::Metadata::is_file) {
+        return set_mode(path, [0o644, 0o755, 0o600, 0o777][random.usize(..4)]);
+    }
+    match there {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path).unwrap(),
         Ok(_) => fs::remove_file(path).unwrap(),
         Err(_) => {}
-    };
-    match random.usize(..8) {
-        0 => clear(),
-        1 => {
-            clear();
-            symlink(["a", "../b", "/nowhere"][random.usize(..3)], path).unwrap();
-        }
-        2 => {
-            clear();
-            fs::create_dir(path).unwrap();
-        }
-        3 if there.as_ref().is_ok_and(fs::Metadata::is_file) => {
-            set_mode(path, [0o644, 0o755, 0o600, 0o777][random.usize(..4)]);
-        }
+    }
+    // A link to its own folder is also beneath itself: then the way to that name went with it.
+    if fs::metadata(path.parent().unwrap()).is_err() {
+        return;
+    }
+    match what {
+        0 => {}
+        1 => symlink(["a", "../b", "/nowhere"][random.usize(..3)], path).unwrap(),
+        2 => fs::create_dir(path).unwrap(),
         4 => {
-            clear();
             let other = path.with_file_name("moved");
             if fs::rename(&other, path).is_err() {
                 fs::write(path, "not moved\n").unwrap();
             }
         }
         _ => {
-            clear();
             let lines = random.usize(..20);
             fs::write(path, "line\n".repeat(lines) + &random.u8(..).to_string()).unwrap();
         }

@@ -22,14 +22,13 @@ fn a_process_that_is_stopped_with_the_lock_is_named_and_stops_no_other_session()
     if !strace::works() {
         return;
     }
-    for round in Effort::new("a lock holder is stopped", 2) {
+    for round in Effort::new("a lock holder is stopped", 4) {
         let home = Home::new();
         home.conversation("other", 2);
         home.answer(&["new", "--id", "s"]);
-        let mut rng = round.rng();
-        // Before its sync, or in the middle of marking what it is about to write: it does that once.
-        let (moment, calls) = rng.choice([("fdatasync", 4), ("pwrite64", 2)]).unwrap();
-        let fault = format!("{moment}:signal=STOP:when={}", rng.usize(1..calls));
+        // In the middle of marking what it is about to write, which it does once, or before one of its syncs.
+        let moments = ["pwrite64:when=1", "fdatasync:when=1", "fdatasync:when=2", "fdatasync:when=3"];
+        let fault = moments[round.turn(4) as usize].replace(":", ":signal=STOP:");
         let command = strace::tampered(&home, &fault, &["append", "s"]);
         let stopped = Appender::start(command, Run::new("stopped", [300; 5]), Pace::Lockstep);
         wait_until_held(&home, "s");

@@ -90,6 +90,7 @@ fn live(home: &Home, world: &mut World, rng: &mut fastrand::Rng) {
 /// Cuts the power while entries are appended, and often while something else is done as well.
 fn break_off(home: &Home, kept: Kept, world: &mut World, disk: &Mounted, rng: &mut fastrand::Rng) {
     let open = world.open();
+    let other = rng.bool().then(|| something(home, world, rng)).flatten();
     let mut appenders = Vec::new();
     for _ in 0..rng.usize(..3) {
         let Some(session) = rng.choice(&open) else { continue };
@@ -98,12 +99,9 @@ fn break_off(home: &Home, kept: Kept, world: &mut World, disk: &Mounted, rng: &m
         let pace = if rng.u8(..4) == 0 { Pace::Lockstep } else { Pace::Flood };
         appenders.push((session, Appender::start(home.command(&["append", session]), run, pace)));
     }
-    let verb = rng.choice([Verb::New, Verb::Fork, Verb::Archive, Verb::Delete]).filter(|_| rng.bool());
-    let other = verb.zip(rng.choice(&open)).map(|(verb, one)| {
-        let makes_one = matches!(verb, Verb::New | Verb::Fork);
-        let session = if makes_one { world.name("x") } else { one.clone() };
-        world.prepare(home, verb, &session, one);
-        let child = home.start(&verb.words(&session, one));
+    let other = other.map(|(verb, session, one)| {
+        world.prepare(home, verb, &session, &one);
+        let child = home.start(&verb.words(&session, &one));
         (verb, session, child)
     });
     std::thread::sleep(Duration::from_micros(rng.u64(..25_000)));
@@ -136,6 +134,27 @@ fn break_off(home: &Home, kept: Kept, world: &mut World, disk: &Mounted, rng: &m
         let done = child.wait().unwrap().success();
         world.conclude(verb, &session, if done { Outcome::Done } else { Outcome::Unsure });
     }
+}
+
+/// Chooses what else is done, to which session, and out of which one.
+fn something(home: &Home, world: &mut World, rng: &mut fastrand::Rng) -> Option<(Verb, String, String)> {
+    let (one, trash) = (rng.choice(world.open())?, world.trash());
+    let (verb, session) = match rng.u8(..10) {
+        0 => (Verb::New, world.name("x")),
+        1 | 2 => (Verb::Fork, world.name("x")),
+        3 => {
+            assert_eq!(home.run(&["export", &one, "-o", "bundle"]).code, 0);
+            (Verb::Import, world.name("x"))
+        }
+        4 => (Verb::Archive, one.clone()),
+        5 => (Verb::Materialize, one.clone()),
+        6 if !trash.is_empty() => (Verb::Restore, trash[0].clone()),
+        // Which clears the whole trash.
+        7 if trash.len() == 1 => (Verb::Gc, trash[0].clone()),
+        7 | 8 if !trash.is_empty() => (Verb::Purge, trash[0].clone()),
+        _ => (Verb::Delete, one.clone()),
+    };
+    Some((verb, session, one))
 }
 
 /// A fork refers to its parent's last entry. If another process has written that and not yet synced it, an

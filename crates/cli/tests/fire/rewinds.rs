@@ -17,7 +17,7 @@ const CHANGING: [(&str, &[&str]); 7] = [
     ("fsync,fdatasync,syncfs", &[KILL, "error=EIO", "error=ENOSPC"]),
     ("unlink,unlinkat,rmdir", &[KILL, "error=EIO", "error=EACCES"]),
     ("mkdir,mkdirat", &[KILL, "error=EROFS", "error=ENOSPC"]),
-    ("write,pwrite64", &[KILL, "error=EIO", "error=ENOSPC"]),
+    ("write,writev,pwrite64,pwritev", &[KILL, "error=EIO", "error=ENOSPC"]),
     ("fchmod,symlinkat,utimensat,ftruncate", &[KILL, "error=EPERM"]),
     ("flock", &["error=ENOLCK"]),
 ];
