@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use rethread_testkit::{Fixture, Sdk, cannot};
-use rethread_transcripts::{ClaudeFolder, ListOptions, Session, Transcript};
+use rethread_transcripts::{ClaudeFolder, Health, ListOptions, Session, Transcript};
 use serde_json::{Value, json};
 
 /// Prints, for each configuration folder given as JSON, its sessions and all their messages.
@@ -82,12 +82,15 @@ fn list_and_messages_agree_with_the_official_sdk() {
     let folders: Vec<&Path> = Fixture::all().iter().map(|fixture| &*fixture.config).collect();
     let Some(theirs) = ask(&folders) else { return };
     for (fixture, mut theirs) in Fixture::all().iter().zip(theirs) {
-        let ours = ClaudeFolder::new(&fixture.config).list(&ListOptions::default()).unwrap().sessions;
+        let mut ours = ClaudeFolder::new(&fixture.config).list(&ListOptions::default()).unwrap().sessions;
+        // 2.0.0 makes a file before it has anything to write: killed just then, it leaves one that they leave out.
+        ours.retain(|session| session.health != Health::Empty);
         for (session, their) in ours.iter().zip(&mut theirs) {
             let their_messages = their.as_object_mut().unwrap().remove("messages").unwrap();
             // They round it to the nearest millisecond.
             let modified = their.as_object_mut().unwrap().remove("lastModified").unwrap().as_i64().unwrap();
-            assert!(modified.abs_diff(session.updated_at.as_millisecond()) <= 1, "{}", fixture.name);
+            let is_near = modified.abs_diff(session.updated_at.as_millisecond()) <= 1;
+            assert!(is_near, "{}: {modified} of {their}, and {session:?}", fixture.name);
             let of = |it: &Value| json!([it["type"], it["uuid"], it["timestamp"], it["message"]["content"]]);
             let said: Vec<Value> = their_messages.as_array().unwrap().iter().map(of).collect();
             assert_eq!(messages(&session.path), said, "{}", fixture.name);
