@@ -7,12 +7,14 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr2};
+use memchr::memchr2;
 use serde::Deserialize as _;
 use serde_json::value::RawValue;
 
 /// How deep a value may be that is skipped: nobody knows a line that comes near, and each level takes some stack.
 const DEPTH: usize = 64;
+/// How much room a text with an escape gets besides twice what stands before that: most are short.
+const SHORT: usize = 64;
 
 /// A JSON text without bytes that no JSON text may have, and without white space but for blanks behind commas and colons;
 /// and what of it was not taken yet.
@@ -79,22 +81,27 @@ impl<'a> PlainJson<'a> {
     #[inline]
     pub fn string(&mut self) -> Option<&'a str> {
         self.byte(b'"')?;
-        let begin = self.at();
-        self.take(memchr2(b'"', b'\\', self.rest)?)?;
-        let text = self.text.get(begin..self.at())?;
+        let text = self.plain()?;
         self.byte(b'"')?;
         Some(text)
     }
 
     /// Takes a string, whatever escapes it has but that of half a character.
     pub fn text(&mut self) -> Option<Cow<'a, str>> {
-        let begin = self.at() + 1;
-        self.skip_string()?;
-        let escaped = self.text.get(begin..self.at() - 1)?;
-        match memchr(b'\\', escaped.as_bytes()) {
-            None => Some(Cow::Borrowed(escaped)),
-            Some(first) => unescaped(escaped, first).map(Cow::Owned),
+        self.byte(b'"')?;
+        let plain = self.plain()?;
+        if self.byte(b'"').is_some() {
+            return Some(Cow::Borrowed(plain));
         }
+        let mut text = String::with_capacity(2 * plain.len() + SHORT);
+        text.push_str(plain);
+        while self.byte(b'"').is_none() {
+            let (means, length) = meaning(self.rest)?;
+            text.push(means);
+            self.take(length)?;
+            text.push_str(self.plain()?);
+        }
+        Some(Cow::Owned(text))
     }
 
     /// Takes a `null`, if it is one.
@@ -168,6 +175,14 @@ impl<'a> PlainJson<'a> {
         }
     }
 
+    /// Takes the characters up to the end of a string, or to the next escape.
+    #[inline]
+    fn plain(&mut self) -> Option<&'a str> {
+        let begin = self.at();
+        self.take(memchr2(b'"', b'\\', self.rest)?)?;
+        self.text.get(begin..self.at())
+    }
+
     #[inline]
     fn skip_string(&mut self) -> Option<()> {
         self.byte(b'"')?;
@@ -232,39 +247,33 @@ impl<'a> PlainJson<'a> {
     }
 }
 
-/// Returns what a string's characters mean, the first escape of which is at some place, and all of which are whole.
-fn unescaped(escaped: &str, first: usize) -> Option<String> {
-    let mut text = String::with_capacity(escaped.len());
-    let (mut rest, mut escape) = (escaped, Some(first));
-    while let Some(at) = escape {
-        let (before, after) = rest.split_at_checked(at)?;
-        text.push_str(before);
-        let (means, length) = match after.as_bytes().get(1)? {
-            b'n' => ('\n', 2),
-            b't' => ('\t', 2),
-            b'r' => ('\r', 2),
-            b'b' => ('\u{8}', 2),
-            b'f' => ('\u{c}', 2),
-            b'u' => unicode(after)?,
-            itself => (char::from(*itself), 2),
-        };
-        text.push(means);
-        rest = after.get(length..)?;
-        escape = memchr(b'\\', rest.as_bytes());
-    }
-    text.push_str(rest);
-    Some(text)
+/// Returns what an escape means, and how long it is.
+fn meaning(escape: &[u8]) -> Option<(char, usize)> {
+    Some((
+        match escape.get(1)? {
+            b'n' => '\n',
+            b't' => '\t',
+            b'r' => '\r',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'u' => return unicode(escape),
+            itself @ (b'"' | b'\\' | b'/') => char::from(*itself),
+            _ => return None,
+        },
+        2,
+    ))
 }
 
 /// Returns the character that an escape by number means, which may take two of them, and how long it is.
-fn unicode(escape: &str) -> Option<(char, usize)> {
-    let unit = |at: usize| u32::from_str_radix(escape.get(at..at + 4)?, 16).ok();
+fn unicode(escape: &[u8]) -> Option<(char, usize)> {
+    let digit = |unit, digit: &u8| Some(unit << 4 | char::from(*digit).to_digit(16)?);
+    let unit = |at: usize| escape.get(at..at + 4)?.iter().try_fold(0, digit);
     let first = unit(2)?;
     if !(0xD800..0xDC00).contains(&first) {
         return Some((char::from_u32(first)?, 6));
     }
     let second =
-        unit(8).filter(|second| escape.get(6..8) == Some("\\u") && (0xDC00..0xE000).contains(second))?;
+        unit(8).filter(|second| escape.get(6..8) == Some(b"\\u") && (0xDC00..0xE000).contains(second))?;
     let both = 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
     Some((char::from_u32(both)?, 12))
 }
