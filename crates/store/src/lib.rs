@@ -49,6 +49,7 @@ mod memory;
 mod metadata;
 mod note;
 mod off;
+mod one_line;
 mod project_memory;
 mod recorder;
 mod redaction;

@@ -10,14 +10,13 @@ use crate::error::{Error, Result};
 use crate::fold::{Fold, Leaf};
 use crate::id::{EntryId, SessionId};
 use crate::metadata::Metadata;
+use crate::one_line::OneLine;
 use crate::stamp::{Flaw, Kind};
 use crate::store::Store;
 use crate::ticket::{Ack, Ticket};
 use crate::writer::{Draft, Lane, Patience, Request};
 
 const READ_AHEAD: usize = 4 << 20;
-/// For how many entries room is made before they are seen.
-const RESERVED: usize = 1 << 20;
 /// How much of a log is read at once when all of it is wanted.
 const WHOLE: usize = 32 << 20;
 
@@ -254,31 +253,20 @@ impl Session {
 
     /// Reads entries between two places in log order, as long as each follows the one before; `None` if one does not.
     async fn forward(&self, after: Leaf, until: Leaf, count: usize) -> Result<Option<History>> {
-        let (log, mut before, mut history) =
-            (self.log(LogName::Messages), after.position, History::default());
-        let (mut from, mut ends) = (after.position.map_or(0, |position| position + 1), false);
+        let log = self.log(LogName::Messages);
         let there = usize::try_from(until.depth.saturating_sub(after.depth)).unwrap_or(usize::MAX);
-        history.records.reserve(there.min(count).min(RESERVED));
-        while history.records.len() < count && !ends {
+        let mut entries = OneLine::after(after.position, &self.id, count, there);
+        let (mut from, mut is_wanted) = (after.position.map_or(0, |position| position + 1), count > 0);
+        while is_wanted {
             let size = if count == usize::MAX { WHOLE } else { 64 << 10 };
             let chunk = self.store.inner.backend.read(&log, From::Position(from), size).await?;
             if chunk.next == from {
                 break;
             }
-            (from, ends) = (chunk.next, chunk.ends);
-            for line in chunk.lines {
-                let (kind, depth, position) = (line.stamp().kind, line.stamp().depth, line.stamp().position);
-                if kind == Kind::Entry && history.records.len() < count {
-                    if line.stamp().parent != before {
-                        return Ok(None);
-                    }
-                    before = Some(position);
-                    let session = self.id.clone();
-                    history.records.push(Record { entry: line.entry(), session, position, depth });
-                }
-            }
+            from = chunk.next;
+            is_wanted = entries.take(chunk.lines) && !chunk.ends;
         }
-        Ok(Some(history))
+        Ok(entries.into_records().map(|records| History { records, ..History::default() }))
     }
 
     /// Returns every entry of every branch: inherited ones first, then this log's own in the order they came.

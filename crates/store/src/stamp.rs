@@ -322,6 +322,17 @@ impl Line {
     pub fn entry(&self) -> Entry {
         Entry::trusted(self.body(), self.stamp.id.clone())
     }
+
+    /// Makes an entry of the record, which keeps what the line had.
+    pub(crate) fn into_entry(self) -> Entry {
+        match self.form {
+            Form::Opened(mut bytes, _) => {
+                bytes.truncate(self.body_end + 1);
+                Entry::trusted(bytes, self.stamp.id)
+            }
+            _ => self.entry(),
+        }
+    }
 }
 
 /// An entry that lacks nothing but its stamp.

@@ -1,9 +1,9 @@
 //! Logs that are long enough to be read on several threads.
 
 use rethread_store::backend::{Backend, Damage, From, LogKey, LogName};
-use rethread_store::{Entry, FileBackend, Line};
+use rethread_store::{Entry, FileBackend, Line, Page};
 
-use crate::kit::{Home, conversation, run, session_id};
+use crate::kit::{Home, conversation, message, run, session_id};
 
 /// Everything that a log says, read in pieces of a size.
 fn read(home: &Home, size: usize) -> (Vec<Line>, Vec<Damage>) {
@@ -104,4 +104,45 @@ fn a_stamp_with_another_position_hides_no_line_but_its_own() {
             }
         }
     }
+}
+
+/// The entries of a conversation so long are put in line on a thread of their own.
+#[test]
+fn a_very_long_conversation_is_the_same_at_once_and_page_by_page_and_one_that_only_counts_like_one_line_is_not_taken_for_it()
+ {
+    const COUNT: usize = 18_000;
+    let home = Home::new();
+    let store = home.open();
+    let session = conversation(&store, "s", 0);
+    (0..COUNT).for_each(|n| drop(run(session.append(message(n))).unwrap()));
+    run(store.flush()).unwrap();
+    let whole = run(session.messages()).unwrap();
+    assert_eq!((whole.records.len(), whole.gaps.len()), (COUNT, 0));
+    let mut paged = run(session.page(Page::Last(7_000))).unwrap().records;
+    while let Some(first) = paged.first() {
+        let before = run(session.page(Page::Before(first.entry.id().clone(), 7_000))).unwrap().records;
+        if before.is_empty() {
+            break;
+        }
+        paged.splice(0..0, before);
+    }
+    assert!(whole.records == paged, "{} and {}", whole.records.len(), paged.len());
+
+    // An entry of another branch comes, and one of this one is lost: there are as many as before.
+    let branch = run(session.at(whole.records[9_000].entry.id())).unwrap();
+    run(branch.append(message(COUNT))).unwrap().wait().unwrap();
+    let back = run(session.at(whole.records[COUNT - 1].entry.id())).unwrap();
+    run(back.append(message(COUNT + 1))).unwrap().wait().unwrap();
+    store.close().unwrap();
+    let log = std::fs::read_to_string(home.log(session.id())).unwrap();
+    let lost = log.split_inclusive('\n').nth(5_000).unwrap();
+    std::fs::write(home.log(session.id()), log.replacen(lost, "", 1)).unwrap();
+    for derived in ["metadata.json", "messages.ids"] {
+        std::fs::remove_file(home.session_folder(session.id()).join(derived)).unwrap();
+    }
+    let found = run(run(home.open().open(session.id())).unwrap().messages()).unwrap();
+    let depths: Vec<u64> = found.records.iter().map(|record| record.depth).collect();
+    let expected: Vec<u64> = (1..=COUNT as u64 + 1).filter(|depth| *depth != 5_000).collect();
+    assert!(depths == expected, "{} entries", depths.len());
+    assert_eq!(found.gaps.iter().map(|gap| gap.depths.clone()).collect::<Vec<_>>(), [5_000..=5_000]);
 }

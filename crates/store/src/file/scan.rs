@@ -1,8 +1,9 @@
 //! From bytes to records: which lines are whole, in place and complete, and what lies between them.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 
 use bytes::Bytes;
 
@@ -328,8 +329,8 @@ pub(crate) fn scan_unsealing(
 
 type OpenedLine = (Range<usize>, Result<Opened, Flaw>);
 
-/// A range of whole lines, and what was read of it.
-type Part = (Range<u64>, OnceLock<(Bytes, Vec<OpenedLine>)>);
+/// What was read of a range of whole lines.
+type Part = std::io::Result<(Bytes, Vec<OpenedLine>)>;
 
 /// Reads most of a long range on all cores: finding lines and checking their sums is nearly all of the work, and no line
 /// needs another for it. Returns how far it got; always to the end of a line.
@@ -352,39 +353,57 @@ fn scan_wide(
             None => break,
         }
     }
-    let parts: Vec<Part> = cuts.windows(2).map(|cut| (cut[0]..cut[1], OnceLock::new())).collect();
+    let parts: Vec<Range<u64>> = cuts.windows(2).map(|cut| cut[0]..cut[1]).collect();
     let next = AtomicUsize::new(0);
-    let work = || -> std::io::Result<()> {
-        while let Some((part, read)) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let _ = read.set(open_lines(read_range(file, part.start, part.end)?, 0, by));
-        }
-        Ok(())
+    let open = || -> Option<(usize, Part)> {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        let part = parts.get(number)?;
+        let read = read_range(file, part.start, part.end);
+        Some((number, read.map(|buffer| open_lines(buffer, 0, by))))
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(parts.len());
+    let (opened, others_opened) = channel();
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..cores).map(|_| scope.spawn(work)).collect();
-        let done = work();
-        others.into_iter().fold(done, |done, other| {
-            done.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        })
-    })?;
-    // Memory is given out slowly: what grows step by step needs twice as much of it.
-    into.lines.reserve(parts.iter().filter_map(|(_, read)| read.get()).map(|(_, lines)| lines.len()).sum());
-    let mut at = range.start;
-    for (part, read) in parts {
-        let Some((buffer, lines)) = read.into_inner().filter(|(buffer, _)| buffer.ends_with(b"\n")) else {
-            break;
-        };
-        for (range, opened) in lines {
-            let offset = part.start + range.start as u64;
-            into.take(buffer.slice(range), opened, offset);
+        for _ in 1..cores {
+            let opened = opened.clone();
+            scope.spawn(move || while open().is_some_and(|part| opened.send(part).is_ok()) {});
         }
-        at = part.start + buffer.len() as u64;
-        if at < part.end {
-            break;
+        drop(opened);
+        let (mut ready, mut at) = (BTreeMap::new(), range.start);
+        for (number, part) in parts.iter().enumerate() {
+            // Whoever puts the parts in order opens some too, unless the one to come is there.
+            while !ready.contains_key(&number) {
+                ready.extend(others_opened.try_iter());
+                if ready.contains_key(&number) {
+                    break;
+                }
+                // Without an answer the other thread has panicked, and so will the scope.
+                let Some((number, part)) = open().or_else(|| others_opened.recv().ok()) else {
+                    return Ok(at);
+                };
+                ready.insert(number, part);
+            }
+            let Some((buffer, lines)) = ready.remove(&number).transpose()? else { return Ok(at) };
+            if !buffer.ends_with(b"\n") {
+                break;
+            }
+            if number == 0 {
+                // Memory is given out slowly: what grows step by step needs twice as much of it.
+                into.lines.reserve(lines.len() * parts.len() * 9 / 8);
+            }
+            for (range, opened) in lines {
+                let offset = part.start + range.start as u64;
+                into.take(buffer.slice(range), opened, offset);
+            }
+            at = part.start + buffer.len() as u64;
+            if at < part.end {
+                break;
+            }
         }
-    }
-    Ok(at)
+        // Nobody goes on with what nobody waits for.
+        next.store(parts.len(), Ordering::Relaxed);
+        Ok(at)
+    })
 }
 
 /// Returns where the line ends that holds this byte, newline included.
