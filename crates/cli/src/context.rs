@@ -60,9 +60,15 @@ impl Context {
         if place.is_same(&self.place) {
             return Err(Failure::wrongly("both stores are the same", "`--to URL` names another one"));
         }
+        let backend = place.backend()?;
+        let capabilities = backend.capabilities();
+        if !capabilities.keeps || capabilities.scheme == "memory" {
+            let message = format!("nothing that goes to {} is kept", capabilities.scheme);
+            return Err(Failure::wrongly(message, "name a store that is there when this command has ended"));
+        }
         let options =
             Options { close_within: CLOSE_WITHIN, redactor: self.redactor.clone(), ..Options::default() };
-        Ok(Store::on(place.backend()?, options))
+        Ok(Store::on(backend, options))
     }
 
     /// Opens a store that several machines use; `None` if that is this one.
@@ -209,7 +215,8 @@ impl Context {
         sentence.replace(&format!("session {id}"), &format!("session {}", self.short(id)))
     }
 
-    fn hint(&self, error: &Error) -> Option<String> {
+    /// Returns what to type next.
+    pub(crate) fn hint(&self, error: &Error) -> Option<String> {
         Some(match error {
             Error::SessionNotFound(_) | Error::Gone(_) => {
                 format!("{} shows what there is", self.command("list --all"))
@@ -268,7 +275,12 @@ impl Context {
                 format!("{} writes a file to import", self.command("export ID -o FILE"))
             }
             Error::Key(_) => {
-                "`--key-file FILE` names the key of a store whose URL begins with encrypted+, and only of such".into()
+                match self.place.is_encrypted() {
+                    false => "`--store encrypted+URL` with `--key-file FILE` opens one that is encrypted".into(),
+                    true => "`--key-file FILE` names the key that it was encrypted with; the URL of one that is not \
+                             encrypted begins without encrypted+"
+                        .into(),
+                }
             }
             Error::Contended(_) => "type it again".into(),
             _ => return None,

@@ -72,6 +72,8 @@ pub(crate) struct Doctor {
 }
 
 /// Look for secrets in sessions: keys, tokens, passwords. Nothing is changed, and no secret is printed
+///
+/// It exits with 1 if it finds any.
 #[derive(Debug, Arguments)]
 pub(crate) struct Scan {
     /// The session; all of them, of both homes, if none is given

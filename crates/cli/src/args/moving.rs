@@ -43,7 +43,7 @@ pub(crate) struct Export {
 /// Copy a session into another store: its records, its checkpoints, the contents of files, what it inherits from, and the
 /// sessions of its subagents
 ///
-/// Again, it brings the copy up to date.
+/// When it is run again, it brings the copy up to date.
 #[derive(Debug, Arguments)]
 pub(crate) struct Copy {
     /// The session
@@ -77,7 +77,7 @@ pub(crate) struct Sync {
 
 /// Put one of Claude Code's own sessions where another machine can take it, with its checkpoints and all it keeps of it
 ///
-/// Again, it hands over what is new. The session stays here as it is.
+/// When it is run again, it hands over what is new. The session stays here as it is.
 #[derive(Debug, Arguments)]
 pub(crate) struct Handoff {
     /// The session

@@ -196,8 +196,9 @@ pub(crate) struct Purge {
     pub(crate) id: NamedSession,
 }
 
-/// Destroy the key of a session in an encrypted store: no copy of it can be read any more, not even one in a backup
+/// Destroy the key of a session in an encrypted store: copies of the session cannot be read any more
 ///
+/// That goes for backups too, unless they also have the store's keys of that time (its folder `keys`, or its documents).
 /// Its forks get copies of what they inherit. The session must be named by its whole id.
 #[derive(Debug, Arguments)]
 pub(crate) struct Erase {

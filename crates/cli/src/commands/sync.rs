@@ -25,7 +25,7 @@ impl Sync {
     pub(crate) fn run(self, context: &Context, ui: &mut Ui) -> Result<Done, Failure> {
         let other = context.other_store(&self.to)?;
         let ids = pollster::block_on(context.store.ids())?;
-        let (mut all, mut failed) = (Replicated::default(), 0);
+        let (mut all, mut failed, mut apart) = (Replicated::default(), 0, None);
         for (number, id) in ids.iter().enumerate() {
             let before = all.records;
             let mut tell = |so_far: Replicated| {
@@ -66,6 +66,9 @@ impl Sync {
                     | Error::Erased(_)),
                 ) => {
                     failed += 1;
+                    if let Error::Diverged { .. } = error {
+                        apart = context.hint(&error);
+                    }
                     ui.warn(&format!(
                         "{} was left as it is: {}",
                         context.short(id),
@@ -74,6 +77,9 @@ impl Sync {
                 }
                 Err(error) => return Err(error.into()),
             }
+        }
+        if let Some(hint) = apart {
+            ui.hint(&hint);
         }
         let (memories, different) = context.write(context.store.replicate_memories(&other))?;
         for project in &different {
