@@ -1,5 +1,6 @@
 //! The seam: what a place must be able to do so that sessions can live there.
 
+mod begun;
 mod forward;
 mod hint;
 mod key;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+pub use self::begun::Begun;
 pub use self::hint::{Hint, Hints};
 pub use self::key::Key;
 pub use self::unanswered::{Unanswered, holds};
@@ -39,6 +41,7 @@ pub type Position = u64;
 /// * `append` adds its lines in order, at the position it was told, or adds nothing and answers where the log ends.
 ///   Where there is no room for all of them it may add the first ones, and says so.
 /// * Of several appends at the same position, one wins.
+/// * `append_to` adds nothing to a log that begins with another record than it was told, however far that goes.
 /// * When `append` returns [`Append::Done`], the lines are as durable as the answer says, and every reader that
 ///   starts afterwards sees them.
 /// * `read` gives lines in order of position, byte for byte, never part of one, and never part of an atomic group.
@@ -75,6 +78,25 @@ pub trait Backend: fmt::Debug + Send + Sync {
         lines: &[Line],
         durability: Durability,
     ) -> Result<Append>;
+
+    /// Does the same if the log still begins with this record, as far as that can be read. If it begins with another, the
+    /// answer is [`Append::Moved`] wherever it ends: a session that was removed and begun again may have come just as far.
+    ///
+    /// Without one of its own a place looks first and appends then. Whoever can does both in one step.
+    async fn append_to(
+        &self,
+        log: &LogKey,
+        first: &EntryId,
+        at: Position,
+        lines: &[Line],
+        durability: Durability,
+    ) -> Result<Append> {
+        let start = self.read(log, From::Position(0), 1).await?;
+        if start.lines.first().is_some_and(|line| line.is_another_first(first)) {
+            return Ok(Append::Moved { next: self.read(log, From::Last, 1).await?.next });
+        }
+        self.append(log, at, lines, durability).await
+    }
 
     /// Reads a log.
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk>;

@@ -68,6 +68,8 @@ pub async fn logs<B: Backend>(fresh: impl Fn() -> B) {
     reading::paged(&fresh()).await;
     reading::from_the_end(&fresh()).await;
     reading::grouped(&fresh()).await;
+    let alone = fresh();
+    logs::begun_by_another(&alone, &alone).await;
     contention::one_position(&fresh());
     contention::one_log(&fresh());
     contention::read_while_written(&fresh());
@@ -106,6 +108,8 @@ pub async fn handles<B: Backend + 'static>(open: impl Fn() -> (B, B)) {
     handles::removal(&one, &other).await;
     let (one, other) = open();
     handles::replacement(&one, &other).await;
+    let (one, other) = open();
+    logs::begun_by_another(&one, &other).await;
     let (one, other) = open();
     handles::contended(&one, &other);
     driving(open).await;

@@ -54,6 +54,8 @@ pub(crate) enum Defect {
     ReplaceInPlace,
     /// An entry that the log holds is added once more, though it should not be.
     AddTwice,
+    /// A log is taken for the one that was there before, if it is as long.
+    ForgetTheBirth,
     /// That an entry is there is said from memory, whoever may have removed it since.
     TrustWhatWasSeen,
     /// Whoever comes last is served first.

@@ -350,7 +350,18 @@ impl Backend for FileBackend {
         lines: &[Line],
         durability: Durability,
     ) -> Result<Append> {
-        self.folder(&log.session).append(log, at, lines, durability, self.patience)
+        self.folder(&log.session).append(log, None, at, lines, durability, self.patience)
+    }
+
+    async fn append_to(
+        &self,
+        log: &LogKey,
+        first: &EntryId,
+        at: Position,
+        lines: &[Line],
+        durability: Durability,
+    ) -> Result<Append> {
+        self.folder(&log.session).append(log, Some(first), at, lines, durability, self.patience)
     }
 
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {

@@ -14,7 +14,7 @@ use crate::backend::{
     Position, Put, Space, Target, Version,
 };
 use crate::error::{Error, Result};
-use crate::id::{BlobId, SessionId};
+use crate::id::{BlobId, EntryId, SessionId};
 use crate::stamp::Line;
 
 /// Sessions that live as long as this value.
@@ -74,18 +74,18 @@ impl Backend for MemoryBackend {
     }
 
     async fn append(&self, log: &LogKey, at: Position, lines: &[Line], _: Durability) -> Result<Append> {
-        let state = &mut *self.state();
-        let next = state.logs.get(log).map_or(0, |(.., lines)| lines.len() as Position);
-        if next != at {
-            return Ok(Append::Moved { next });
-        }
-        if !lines.is_empty() {
-            state.clock += 1;
-            let (change, modified, stored) = state.logs.entry(log.clone()).or_default();
-            stored.extend_from_slice(lines);
-            (*change, *modified) = (state.clock, Timestamp::now());
-        }
-        Ok(Append::Done { durability: Durability::Off, found: Vec::new() })
+        Ok(self.state().append(log, None, at, lines))
+    }
+
+    async fn append_to(
+        &self,
+        log: &LogKey,
+        first: &EntryId,
+        at: Position,
+        lines: &[Line],
+        _: Durability,
+    ) -> Result<Append> {
+        Ok(self.state().append(log, Some(first), at, lines))
     }
 
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
@@ -185,6 +185,22 @@ impl Backend for MemoryBackend {
 }
 
 impl State {
+    fn append(&mut self, log: &LogKey, first: Option<&EntryId>, at: Position, lines: &[Line]) -> Append {
+        let there = self.logs.get(log).map_or(&[][..], |(.., lines)| lines);
+        let next = there.len() as Position;
+        let is_another = there.first().zip(first).is_some_and(|(line, first)| line.is_another_first(first));
+        if next != at || is_another {
+            return Append::Moved { next };
+        }
+        if !lines.is_empty() {
+            self.clock += 1;
+            let (change, modified, stored) = self.logs.entry(log.clone()).or_default();
+            stored.extend_from_slice(lines);
+            (*change, *modified) = (self.clock, Timestamp::now());
+        }
+        Append::Done { durability: Durability::Off, found: Vec::new() }
+    }
+
     fn remove_session(&mut self, session: &SessionId) -> bool {
         let before = self.logs.len() + self.documents.len();
         self.logs.retain(|log, _| log.session != *session);

@@ -318,6 +318,11 @@ impl Line {
         self.short_hash.unwrap_or_else(|| self.stamp.id.short_hash())
     }
 
+    /// Returns whether this is how a log begins, and another one than that which begins with some record.
+    pub fn is_another_first(&self, first: &EntryId) -> bool {
+        self.stamp.position == 0 && self.stamp.id != *first
+    }
+
     /// Returns the record as an entry.
     pub fn entry(&self) -> Entry {
         Entry::trusted(self.body(), self.stamp.id.clone())

@@ -78,6 +78,7 @@ fn pointers_forward_the_methods_that_have_a_default_too() {
     let pointer: Box<dyn Backend> = Box::new(counted.clone());
     let log = LogKey::new("a".parse().unwrap(), LogName::Messages);
     block_on(async {
+        pointer.append_to(&log, &"id".parse().unwrap(), 0, &[], Durability::Off).await.unwrap();
         pointer.changed(&log, 0).await.unwrap();
         pointer.find(&log, &"id".parse().unwrap()).await.unwrap();
         pointer.hints();
@@ -88,7 +89,18 @@ fn pointers_forward_the_methods_that_have_a_default_too() {
         pointer.stat(&log.session).await.unwrap();
         pointer.sweep().await.unwrap();
     });
-    let methods = ["changed", "find", "hints", "path", "refresh_blob", "rewrite", "settle", "stat", "sweep"];
+    let methods = [
+        "append_to",
+        "changed",
+        "find",
+        "hints",
+        "path",
+        "refresh_blob",
+        "rewrite",
+        "settle",
+        "stat",
+        "sweep",
+    ];
     assert_eq!(*counted.calls(), methods.map(|method| (method, 1)).into());
 }
 
@@ -122,6 +134,7 @@ fn each_fault_is_noticed_and_named_by_its_rule() {
         ),
         (SplitsGroups, "read never gives part of an atomic group"),
         (IgnoresSizes, "read stops once it holds the size it was given"),
+        (ForgetsTheBeginning, "nothing is added to a log that begins with another record than it should"),
         (EndsEarly, "a read that says nothing more is there has read to the end"),
         (WithholdsLargeLines, "read gives at least one line where there is one, however large"),
         (MixesLogs, "logs do not see each other"),
@@ -208,6 +221,7 @@ enum How {
     IgnoresSizes,
     WithholdsLargeLines,
     EndsEarly,
+    ForgetsTheBeginning,
     MixesLogs,
     NeverChanges,
     FindsTheOldest,
@@ -332,6 +346,21 @@ impl<B: Backend> Backend for Altered<B> {
             }
             answer => answer,
         })
+    }
+
+    async fn append_to(
+        &self,
+        log: &LogKey,
+        first: &EntryId,
+        at: Position,
+        lines: &[Line],
+        durability: Durability,
+    ) -> Result<Append> {
+        self.called("append_to");
+        match self.how {
+            How::ForgetsTheBeginning => self.append(log, at, lines, durability).await,
+            _ => self.inner.append_to(&self.log(log), first, at, lines, durability).await,
+        }
     }
 
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {

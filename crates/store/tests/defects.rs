@@ -56,6 +56,7 @@ const CAUGHT: &[(&str, &str)] = &[
     ("NameBeforeContent", "fire::crash_states::a_crash_of_the_machine_at_any_call_keeps_every_promise"),
     ("ReplaceInPlace", "promises::d14_documents_are_replaced_whole_and_metadata_is_rebuilt_from_the_log"),
     ("AddTwice", "new_entries::of_many_who_add_the_same_entries_at_once_each_entry_is_added_by_one"),
+    ("ForgetTheBirth", "setbacks::what_was_in_a_session_before_is_not_said_to_be_in_the_one_in_its_place"),
     ("TrustWhatWasSeen", "new_entries::what_others_have_removed_is_not_said_to_be_there"),
     ("ServeTheLastFirst", "promises::d1_an_append_returns_a_ticket_at_once_in_order_of_acceptance"),
     ("WriteOneByOne", "promises::d6_what_waits_for_one_log_is_one_write_and_one_sync"),

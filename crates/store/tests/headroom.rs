@@ -69,6 +69,31 @@ fn a_log_that_is_closed_before_it_is_synced_gives_its_room_back() {
     assert!(spare(&home.log(session.id())) < 64 << 10);
 }
 
+/// Whoever opened it knew of no room but what it took itself: that of a process that died was lost until a repair.
+#[test]
+fn room_that_a_process_that_died_had_taken_is_given_back_by_whoever_appends_next() {
+    let home = Home::new();
+    // On a machine that stood still it was synced already, and nothing says that somebody died.
+    let spares = (0..9).map(|n| {
+        let (store, session) = busy(&home, &format!("s{n}"));
+        let left = Home::new();
+        let folder = left.session_folder(session.id());
+        std::fs::create_dir_all(&folder).unwrap();
+        for file in std::fs::read_dir(home.session_folder(session.id())).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), folder.join(file.file_name())).unwrap();
+        }
+        drop(store);
+        let log = left.log(session.id());
+        let length = log.metadata().unwrap().len();
+        RealDisk.open(&log, Open::Append).unwrap().reserve(length, 8 << 20).unwrap();
+        assert!(spare(&log) > 4 << 20);
+        run(left.open().open(session.id())).unwrap().append_and_wait(message(2)).unwrap();
+        spare(&log)
+    });
+    assert!(spares.into_iter().any(|spare| spare < 64 << 10));
+}
+
 #[test]
 fn no_room_is_taken_that_others_might_miss() {
     let home = Home::new();

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rethread_store::backend::Durability;
+use rethread_sqlite::SqliteBackend;
+use rethread_store::backend::{Backend, Durability};
 use rethread_store::{
     Claim, Entry, Error, FileBackend, Limits, MemoryBackend, Mode, NewSession, Options, Page, Session, Store,
 };
@@ -50,22 +51,57 @@ fn a_change_that_others_took_back_is_made_again() {
     assert!(archive(&theirs, true));
 }
 
+/// Pairs of stores on one place each.
+fn pairs(home: &Home) -> [(&'static str, Store, Store); 3] {
+    fn pair<B: Backend + 'static>(name: &'static str, open: impl Fn() -> B) -> (&'static str, Store, Store) {
+        let store = || Store::new(open(), Options::default());
+        (name, store(), store())
+    }
+    let memory = Arc::new(MemoryBackend::default());
+    [
+        pair("files", || FileBackend::new(home.root())),
+        pair("SQLite", || SqliteBackend::new(home.folder.path().join("sessions.db"))),
+        pair("memory", || memory.clone()),
+    ]
+}
+
 #[test]
 fn a_session_in_anothers_place_gets_nothing_that_was_meant_for_the_other() {
-    // One that was purged and begun again, and is as long, got what a writer had for the one before.
+    // One that was purged and begun again, and is as long, got what a writer had for the one before: outside of files always.
     for count in [0, 3_usize] {
-        let home = Home::new();
-        let (ours, theirs) = (home.open(), home.open());
-        let session = conversation(&ours, "s", count);
+        for (place, ours, theirs) in pairs(&Home::new()) {
+            let session = conversation(&ours, "s", count);
+            run(theirs.purge(session.id())).unwrap();
+            conversation(&theirs, "s", count);
+            let append = || run(async { session.append(message(9)).await?.await });
+            assert!(matches!(append(), Err(Error::Gone(_))), "{place} {count}");
+            assert!(matches!(append(), Err(Error::Gone(_))), "{place} {count}");
+            assert_eq!(
+                run(run(theirs.open(session.id())).unwrap().metadata()).unwrap().entry_count,
+                count as u64,
+                "{place}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_was_in_a_session_before_is_not_said_to_be_in_the_one_in_its_place() {
+    // An entry that the purged session had was left out, what came with it was added to the one that is as long, and all of
+    // it was said to be there.
+    for (place, ours, theirs) in pairs(&Home::new()) {
+        let session = conversation(&ours, "s", 0);
+        let add = |session: &Session, ids: [usize; 2]| {
+            run(async { session.append_new(ids.map(message).to_vec()).await?.await })
+        };
+        add(&session, [1, 2]).unwrap();
         run(theirs.purge(session.id())).unwrap();
-        conversation(&theirs, "s", count);
-        let append = || run(async { session.append(message(9)).await?.await });
-        assert!(matches!(append(), Err(Error::Gone(_))), "{count}");
-        assert!(matches!(append(), Err(Error::Gone(_))), "{count}");
-        assert_eq!(
-            run(run(theirs.open(session.id())).unwrap().metadata()).unwrap().entry_count,
-            count as u64
-        );
+        add(&conversation(&theirs, "s", 0), [11, 12]).unwrap();
+        assert!(matches!(add(&session, [2, 3]), Err(Error::Gone(_))), "{place}");
+        let again = run(ours.open(session.id())).unwrap();
+        assert_eq!(chain_of(&again), "u11 u12", "{place}");
+        assert_eq!(add(&again, [2, 3]).unwrap().records.len(), 2, "{place}");
+        assert_eq!(chain_of(&run(theirs.open(session.id())).unwrap()), "u11 u12 u2 u3", "{place}");
     }
 }
 

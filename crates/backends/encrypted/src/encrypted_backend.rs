@@ -172,47 +172,18 @@ impl<B: Backend> Backend for EncryptedBackend<B> {
         lines: &[Line],
         durability: Durability,
     ) -> Result<Append> {
-        if lines.is_empty() {
-            return self.inner.append(log, at, lines, durability).await;
-        }
-        let Some(held) = self.key_to_write(log, at, lines).await? else {
-            let next = self.inner.read(log, From::Last, 1).await?.next;
-            return match next == at {
-                true => Err(self.without_key(&log.session).await?),
-                false => Ok(Append::Moved { next }),
-            };
-        };
-        let key = held.key.of(log.name);
-        // What is tried again is sent as it was sealed, unless the session was begun anew with another key.
-        let tried = self.unanswered.take(log, at, lines).filter(|sealed| record::open(key, sealed).is_ok());
-        let is_tried = tried.is_some();
-        let sealed = match tried {
-            Some(sealed) => sealed,
-            None => lines.iter().map(|line| record::seal(key, line)).collect::<Result<Vec<Line>>>()?,
-        };
-        let append = async {
-            let mut appended = self.inner.append(log, at, &sealed, durability).await?;
-            if is_tried
-                && matches!(appended, Append::Moved { .. })
-                && holds(&self.inner, log, at, &sealed).await?
-            {
-                self.inner.settle(log).await?;
-                let durability = self.inner.capabilities().durability;
-                appended = Append::Done { durability, found: Vec::new() };
-            }
-            match appended {
-                Append::Moved { .. } => {}
-                // Somebody may have cleared away what was left of a session of that id just now.
-                _ if at == 0 => self.keys.keep(&self.inner, &log.session, &held.key).await?,
-                _ => self.keys.confirm(&self.inner, &log.session, &held).await?,
-            }
-            Ok(appended)
-        };
-        let appended = append.await;
-        if appended.as_ref().is_err_and(Error::is_passing) {
-            self.unanswered.add(log, at, lines, sealed);
-        }
-        appended
+        self.add(log, None, at, lines, durability).await
+    }
+
+    async fn append_to(
+        &self,
+        log: &LogKey,
+        first: &EntryId,
+        at: Position,
+        lines: &[Line],
+        durability: Durability,
+    ) -> Result<Append> {
+        self.add(log, Some(first), at, lines, durability).await
     }
 
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
@@ -364,6 +335,73 @@ impl<B: Backend> EncryptedBackend<B> {
             listed.extend(self.inner.list(Space::Documents, Some(&behind), rest).await?);
         }
         Ok(listed)
+    }
+
+    /// Adds lines where a log ends; to one that begins with some record, if one is named.
+    async fn add(
+        &self,
+        log: &LogKey,
+        first: Option<&EntryId>,
+        at: Position,
+        lines: &[Line],
+        durability: Durability,
+    ) -> Result<Append> {
+        if lines.is_empty() {
+            return self.add_sealed(log, first, at, lines, durability).await;
+        }
+        let Some(held) = self.key_to_write(log, at, lines).await? else {
+            let next = self.inner.read(log, From::Last, 1).await?.next;
+            return match next == at {
+                true => Err(self.without_key(&log.session).await?),
+                false => Ok(Append::Moved { next }),
+            };
+        };
+        let key = held.key.of(log.name);
+        // What is tried again is sent as it was sealed, unless the session was begun anew with another key.
+        let tried = self.unanswered.take(log, at, lines).filter(|sealed| record::open(key, sealed).is_ok());
+        let is_tried = tried.is_some();
+        let sealed = match tried {
+            Some(sealed) => sealed,
+            None => lines.iter().map(|line| record::seal(key, line)).collect::<Result<Vec<Line>>>()?,
+        };
+        let append = async {
+            let mut appended = self.add_sealed(log, first, at, &sealed, durability).await?;
+            if is_tried
+                && matches!(appended, Append::Moved { .. })
+                && holds(&self.inner, log, at, &sealed).await?
+            {
+                self.inner.settle(log).await?;
+                let durability = self.inner.capabilities().durability;
+                appended = Append::Done { durability, found: Vec::new() };
+            }
+            match appended {
+                Append::Moved { .. } => {}
+                // Somebody may have cleared away what was left of a session of that id just now.
+                _ if at == 0 => self.keys.keep(&self.inner, &log.session, &held.key).await?,
+                _ => self.keys.confirm(&self.inner, &log.session, &held).await?,
+            }
+            Ok(appended)
+        };
+        let appended = append.await;
+        if appended.as_ref().is_err_and(Error::is_passing) {
+            self.unanswered.add(log, at, lines, sealed);
+        }
+        appended
+    }
+
+    async fn add_sealed(
+        &self,
+        log: &LogKey,
+        first: Option<&EntryId>,
+        at: Position,
+        sealed: &[Line],
+        durability: Durability,
+    ) -> Result<Append> {
+        match first {
+            // Ids are not sealed.
+            Some(first) => self.inner.append_to(log, first, at, sealed, durability).await,
+            None => self.inner.append(log, at, sealed, durability).await,
+        }
     }
 
     /// Lists contents without those that are not sealed.

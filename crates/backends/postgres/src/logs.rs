@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use futures_util::TryStreamExt as _;
-use rethread_store::backend::{Append, Chunk, Damage, Durability, From, LogKey, Position};
+use rethread_store::backend::{Append, Begun, Chunk, Damage, Durability, From, LogKey, Position};
 use rethread_store::{EntryId, Flaw, Line, SessionId};
 use tokio_postgres::Error;
 
@@ -22,21 +22,47 @@ impl Batch {
     }
 }
 
+/// How a log has to begin to which something is added, and what such logs are called.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beginning<'a> {
+    pub(crate) first: Option<&'a EntryId>,
+    pub(crate) begun: &'a Begun<i64>,
+}
+
 /// Adds lines where the log ends, in one statement, which waits for whoever is adding to it now.
 pub(crate) async fn append(
     connection: Connection,
     log: &LogKey,
+    beginning: Beginning<'_>,
     at: Position,
     lines: &[Line],
     batch: Batch,
     time: Time,
 ) -> Result<Append, Error> {
     let done = Append::Done { durability: Durability::Synced, found: Vec::new() };
-    let added = if lines.is_empty() { 0 } else { add(&connection, log, at, lines, batch).await? };
-    if added > 0 {
+    let add = async |called: Option<i64>| match lines.is_empty() {
+        true => Ok(false),
+        false => add(&connection, log, called, at, lines, batch).await.map(|added| added > 0),
+    };
+    let known = beginning.known(log);
+    let called = match known {
+        None => beginning.look(&connection, log).await?,
+        known => Called::Thus(known),
+    };
+    if let Called::Thus(called) = called
+        && add(called).await?
+    {
         return Ok(done);
     }
     let next = next(&connection, log).await?;
+    // What was known of it may be over, and the one that is there begin with the same record.
+    if next == at
+        && known.is_some()
+        && let Called::Thus(called) = beginning.look(&connection, log).await?
+        && add(called).await?
+    {
+        return Ok(done);
+    }
     let there = match (lines.is_empty(), time) {
         (true, _) => next == at,
         (false, Time::First) => false,
@@ -46,9 +72,43 @@ pub(crate) async fn append(
     Ok(if there { done } else { Append::Moved { next } })
 }
 
+/// What a log is called to which something is to be added.
+enum Called {
+    /// This, or anything if its beginning does not matter or cannot be read.
+    Thus(Option<i64>),
+    /// It begins with another record than it should.
+    Another,
+}
+
+impl Beginning<'_> {
+    fn known(&self, log: &LogKey) -> Option<i64> {
+        self.first.and_then(|first| self.begun.get(log, first))
+    }
+
+    async fn look(&self, connection: &Connection, log: &LogKey) -> Result<Called, Error> {
+        let Some(first) = self.first else { return Ok(Called::Thus(None)) };
+        let sql = "SELECT id, (SELECT bytes FROM rethread.lines WHERE log = id AND position = 0)
+            FROM rethread.logs WHERE session = $1 AND name = $2";
+        let found = connection.ask_one(sql, &[&log.session.as_str(), &log.name.as_str()]).await?;
+        let Some(row) = found else { return Ok(Called::Thus(None)) };
+        let bytes: Option<&[u8]> = row.try_get(1)?;
+        let Some(Ok(line)) = bytes.map(|bytes| Line::parse(Bytes::copy_from_slice(bytes))) else {
+            return Ok(Called::Thus(None));
+        };
+        if line.is_another_first(first) {
+            return Ok(Called::Another);
+        }
+        let id = row.try_get(0)?;
+        self.begun.keep(log, first, id);
+        Ok(Called::Thus(Some(id)))
+    }
+}
+
+/// Adds lines, to the log of this id if one is named.
 async fn add(
     connection: &Connection,
     log: &LogKey,
+    id: Option<i64>,
     at: Position,
     lines: &[Line],
     Batch(batch): Batch,
@@ -59,11 +119,11 @@ async fn add(
         let sql = "WITH log AS (
                 UPDATE rethread.logs
                 SET next = next + 1, size = size + octet_length($4::bytea), modified = clock_timestamp()
-                WHERE session = $1 AND name = $2 AND next = $3
+                WHERE session = $1 AND name = $2 AND next = $3 AND id = COALESCE($6, id)
                 RETURNING id, size
             )
             INSERT INTO rethread.lines (log, position, ends, bytes, batch) SELECT id, $3, size, $4, $5 FROM log";
-        return connection.change(sql, &[&session, &name, &at, &line.as_bytes(), &batch]).await;
+        return connection.change(sql, &[&session, &name, &at, &line.as_bytes(), &batch, &id]).await;
     }
     let lines: Vec<&[u8]> = lines.iter().map(Line::as_bytes).collect();
     let mut size = 0;
@@ -75,9 +135,8 @@ async fn add(
         })
         .collect();
     // A log without lines has no row.
-    let sql = match at {
-        0 => {
-            "WITH log AS (
+    if at == 0 {
+        let sql = "WITH log AS (
                 INSERT INTO rethread.logs (session, name, next, size)
                 VALUES ($1, $2, $3::bigint + cardinality($4::bytea[]), $6::bigint)
                 ON CONFLICT (session, name) DO NOTHING
@@ -85,21 +144,19 @@ async fn add(
             )
             INSERT INTO rethread.lines (log, position, ends, bytes, batch)
             SELECT log.id, $3::bigint + number - 1, log.before + ends, line, CASE number WHEN 1 THEN $7::bigint END
-            FROM log, unnest($4::bytea[], $5::bigint[]) WITH ORDINALITY AS new (line, ends, number)"
-        }
-        _ => {
-            "WITH log AS (
+            FROM log, unnest($4::bytea[], $5::bigint[]) WITH ORDINALITY AS new (line, ends, number)";
+        return connection.change(sql, &[&session, &name, &at, &lines, &ends, &size, &batch]).await;
+    }
+    let sql = "WITH log AS (
                 UPDATE rethread.logs
                 SET next = $3::bigint + cardinality($4::bytea[]), size = size + $6::bigint, modified = clock_timestamp()
-                WHERE session = $1 AND name = $2 AND next = $3
+                WHERE session = $1 AND name = $2 AND next = $3 AND id = COALESCE($8, id)
                 RETURNING id, size - $6 AS before
             )
             INSERT INTO rethread.lines (log, position, ends, bytes, batch)
             SELECT log.id, $3::bigint + number - 1, log.before + ends, line, CASE number WHEN 1 THEN $7::bigint END
-            FROM log, unnest($4::bytea[], $5::bigint[]) WITH ORDINALITY AS new (line, ends, number)"
-        }
-    };
-    connection.change(sql, &[&session, &name, &at, &lines, &ends, &size, &batch]).await
+            FROM log, unnest($4::bytea[], $5::bigint[]) WITH ORDINALITY AS new (line, ends, number)";
+    connection.change(sql, &[&session, &name, &at, &lines, &ends, &size, &batch, &id]).await
 }
 
 /// Returns whether this very append is there. Another's may look the same.

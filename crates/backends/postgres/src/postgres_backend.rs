@@ -6,13 +6,13 @@ use std::ops::Range;
 use async_trait::async_trait;
 use bytes::Bytes;
 use rethread_store::backend::{
-    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Hints, Key, Listed, LogKey,
-    LogName, Position, Put, Space, Target, Unanswered, Version,
+    Append, Backend, Begun, Capabilities, Chunk, Document, Durability, Expect, From, Hints, Key, Listed,
+    LogKey, LogName, Position, Put, Space, Target, Unanswered, Version,
 };
 use rethread_store::{BlobId, EntryId, Error, Line, Result, SessionId};
 
 use crate::connections::{Connections, Time};
-use crate::logs::Batch;
+use crate::logs::{Batch, Beginning};
 use crate::notifier::Notifier;
 use crate::settings::Settings;
 use crate::{blobs, documents, listener, listing, logs};
@@ -27,6 +27,7 @@ pub struct PostgresBackend {
     notifier: Notifier,
     settings: Settings,
     unanswered: Unanswered<Batch>,
+    begun: Begun<i64>,
 }
 
 impl PostgresBackend {
@@ -34,7 +35,39 @@ impl PostgresBackend {
     pub fn new(settings: Settings) -> Result<Self> {
         let connections = Connections::new(settings.clone())?;
         let notifier = Notifier::start(settings.clone(), connections.runtime());
-        Ok(Self { connections, notifier, settings, unanswered: Unanswered::default() })
+        Ok(Self {
+            connections,
+            notifier,
+            settings,
+            unanswered: Unanswered::default(),
+            begun: Begun::default(),
+        })
+    }
+
+    /// Adds lines where a log ends; to one that begins with some record, if one is named.
+    async fn add(
+        &self,
+        log: &LogKey,
+        first: Option<&EntryId>,
+        at: Position,
+        lines: &[Line],
+    ) -> Result<Append> {
+        // One that is tried again keeps its number, whatever became of the server meanwhile.
+        let tried = self.unanswered.take(log, at, lines);
+        let time = if tried.is_some() { Time::Again } else { Time::First };
+        let batch = tried.unwrap_or_else(Batch::new);
+        let beginning = Beginning { first, begun: &self.begun };
+        let append = |connection, time| logs::append(connection, log, beginning, at, lines, batch, time);
+        let appended =
+            self.connections.write_since(time, "append to", append).await.inspect_err(|failure| {
+                if time == Time::Again || failure.is_uncertain() {
+                    self.unanswered.add(log, at, lines, batch);
+                }
+            })?;
+        if log.name == LogName::Messages && !lines.is_empty() && matches!(appended, Append::Done { .. }) {
+            self.notifier.tell(&log.session);
+        }
+        Ok(appended)
     }
 }
 
@@ -70,21 +103,18 @@ impl Backend for PostgresBackend {
     }
 
     async fn append(&self, log: &LogKey, at: Position, lines: &[Line], _: Durability) -> Result<Append> {
-        // One that is tried again keeps its number, whatever became of the server meanwhile.
-        let tried = self.unanswered.take(log, at, lines);
-        let time = if tried.is_some() { Time::Again } else { Time::First };
-        let batch = tried.unwrap_or_else(Batch::new);
-        let append = |connection, time| logs::append(connection, log, at, lines, batch, time);
-        let appended =
-            self.connections.write_since(time, "append to", append).await.inspect_err(|failure| {
-                if time == Time::Again || failure.is_uncertain() {
-                    self.unanswered.add(log, at, lines, batch);
-                }
-            })?;
-        if log.name == LogName::Messages && !lines.is_empty() && matches!(appended, Append::Done { .. }) {
-            self.notifier.tell(&log.session);
-        }
-        Ok(appended)
+        self.add(log, None, at, lines).await
+    }
+
+    async fn append_to(
+        &self,
+        log: &LogKey,
+        first: &EntryId,
+        at: Position,
+        lines: &[Line],
+        _: Durability,
+    ) -> Result<Append> {
+        self.add(log, Some(first), at, lines).await
     }
 
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {

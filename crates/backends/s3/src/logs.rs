@@ -14,11 +14,13 @@ use crate::tail::{Part, Plan, Tail, joined};
 /// How often a log that changes while it is looked at is looked at again.
 const ATTEMPTS: usize = 100;
 
-/// Adds lines where the log ends: one request, unless there is something to merge.
+/// Adds lines where the log ends: one request, unless there is something to merge. If a record is named, the log has to begin
+/// with it.
 pub(crate) async fn append(
     bucket: &Bucket,
     known: &Known,
     log: &LogKey,
+    first: Option<&EntryId>,
     at: Position,
     lines: &[Line],
 ) -> Result<Append> {
@@ -26,7 +28,7 @@ pub(crate) async fn append(
     let turn = known.turn(log);
     let _turn = turn.lock().await;
     let time = if known.unanswered.take(log, at, lines).is_some() { Time::Again } else { Time::First };
-    let appended = add(bucket, known, log, at, lines, time).await;
+    let appended = add(bucket, known, log, first, at, lines, time).await;
     if appended.as_ref().is_err_and(|error| time == Time::Again || error.is_passing()) {
         known.unanswered.add(log, at, lines, ());
     }
@@ -44,6 +46,7 @@ async fn add(
     bucket: &Bucket,
     known: &Known,
     log: &LogKey,
+    first: Option<&EntryId>,
     at: Position,
     lines: &[Line],
     time: Time,
@@ -55,6 +58,9 @@ async fn add(
         seen = look(bucket, known, log).await?;
     }
     for _ in 0..ATTEMPTS {
+        if seen.as_ref().zip(first).is_some_and(|(seen, first)| seen.tail.is_another_than(first)) {
+            return Ok(Append::Moved { next: next(&seen) });
+        }
         if next(&seen) != at {
             // It may have been added before, and somebody has looked since.
             if time == Time::Again && is_ours(bucket, known, log, seen.as_ref(), at, lines).await? {

@@ -80,7 +80,18 @@ impl Backend for S3Backend {
     }
 
     async fn append(&self, log: &LogKey, at: Position, lines: &[Line], _: Durability) -> Result<Append> {
-        logs::append(self.write_to().await?, &self.known, log, at, lines).await
+        logs::append(self.write_to().await?, &self.known, log, None, at, lines).await
+    }
+
+    async fn append_to(
+        &self,
+        log: &LogKey,
+        first: &EntryId,
+        at: Position,
+        lines: &[Line],
+        _: Durability,
+    ) -> Result<Append> {
+        logs::append(self.write_to().await?, &self.known, log, Some(first), at, lines).await
     }
 
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {

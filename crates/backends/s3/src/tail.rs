@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use rethread_store::backend::{LogKey, Position};
-use rethread_store::{Error, Line, Result};
+use rethread_store::{EntryId, Error, Line, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::layout::{self, VERSION};
@@ -55,6 +55,9 @@ struct Head {
     /// Who added something, and where each did so last, in the order of that. Older programs leave it out.
     #[serde(default)]
     writers: Vec<(String, Position)>,
+    /// The id of the log's first record. Older programs leave it out.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    first: String,
 }
 
 /// An object that holds older lines, and never changes.
@@ -108,6 +111,11 @@ impl Tail {
         &self.piece
     }
 
+    /// Returns whether the log is known to begin with another record than this one.
+    pub(crate) fn is_another_than(&self, first: &EntryId) -> bool {
+        !self.head.first.is_empty() && self.head.first != first.as_str()
+    }
+
     /// Returns whether it was this writer who added what begins at a position; `None` if that is not known any more.
     pub(crate) fn is_by(&self, writer: &str, at: Position) -> Option<bool> {
         let writers = &self.head.writers;
@@ -154,7 +162,11 @@ impl Tail {
 
     /// Returns the state after a writer added lines to one, or to none at all.
     pub(crate) fn with(before: Option<&Self>, key: &str, lines: &[Line], writer: &str) -> Self {
-        let mut head = before.map(|before| before.head.clone()).unwrap_or_default();
+        let begin = || {
+            let first = lines.first().map_or_else(String::new, |line| line.stamp().id.as_str().to_owned());
+            Head { first, ..Head::default() }
+        };
+        let mut head = before.map_or_else(begin, |before| before.head.clone());
         head.sign(writer);
         head.appends += 1;
         head.next += lines.len() as Position;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pollster::block_on;
 use rethread_store::backend::{Backend as _, Space};
-use rethread_store::{Claim, Entry, Filter, NewSession};
+use rethread_store::{Claim, Entry, Error, Filter, NewSession};
 
 use crate::kit::{Place, append, entry, ids, messages, sized, whole};
 
@@ -108,8 +108,9 @@ fn what_is_remembered_of_a_session_is_not_taken_for_another_that_was_begun_in_it
     let session = block_on(store.create(named("ours"))).unwrap();
     assert!(block_on(others.purge(session.id())).unwrap());
     block_on(others.create(named("theirs"))).unwrap();
-    // Both logs end at the same place, so this goes to the new one.
-    session.append_and_wait(entry("a")).unwrap();
+    // Both logs end at the same place.
+    let late = session.append_and_wait(entry("a"));
+    assert!(matches!(late, Err(Error::Gone(_))), "{late:?}");
     store.close().unwrap();
     let metadata = block_on(place.store().metadata(session.id())).unwrap();
     assert_eq!(metadata.name.as_deref(), Some("theirs"));

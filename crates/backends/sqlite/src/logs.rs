@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;
-use rethread_store::backend::{Append, Chunk, Damage, Durability, From, LogKey, Position};
+use rethread_store::backend::{Append, Begun, Chunk, Damage, Durability, From, LogKey, Position};
 use rethread_store::{EntryId, Flaw, Line, SessionId};
 use rusqlite::{OptionalExtension as _, Result, Transaction, params};
 
@@ -38,15 +38,23 @@ fn position_of(key: i64) -> Position {
     (key & ((1 << POSITION_BITS) - 1)) as Position
 }
 
+/// Adds lines where a log ends; to one that begins with some record, if one is named.
 pub(crate) fn append(
     transaction: &Transaction<'_>,
+    begun: &Begun<i64>,
     log: &LogKey,
+    first: Option<&EntryId>,
     at: Position,
     lines: &[Line],
 ) -> Result<Append> {
     let found = find_log(transaction, log)?;
     let next = found.as_ref().map_or(0, |log| log.next);
     if next != at {
+        return Ok(Append::Moved { next });
+    }
+    if let Some((first, found)) = first.zip(found.as_ref())
+        && is_another(transaction, begun, log, found, first)?
+    {
         return Ok(Append::Moved { next });
     }
     let done = Append::Done { durability: Durability::Synced, found: Vec::new() };
@@ -72,6 +80,27 @@ pub(crate) fn append(
         insert.execute(params![key(id, position), line.as_bytes()])?;
     }
     Ok(done)
+}
+
+/// Returns whether a log begins with another record than this one.
+fn is_another(
+    transaction: &Transaction<'_>,
+    begun: &Begun<i64>,
+    log: &LogKey,
+    found: &Log,
+    first: &EntryId,
+) -> Result<bool> {
+    if begun.get(log, first) == Some(found.id) {
+        return Ok(false);
+    }
+    let mut select = transaction.prepare_cached("SELECT bytes FROM lines WHERE key = ?1")?;
+    let line = select.query_row([key(found.id, 0)], |row| Ok(BytesMut::from(row.get_ref(0)?.as_blob()?)));
+    let Some(Ok(line)) = line.optional()?.map(Line::take) else { return Ok(false) };
+    if line.is_another_first(first) {
+        return Ok(true);
+    }
+    begun.keep(log, first, found.id);
+    Ok(false)
 }
 
 pub(crate) fn read(

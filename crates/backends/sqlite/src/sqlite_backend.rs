@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use bytes::Bytes;
 use rethread_store::backend::{
-    Append, Backend, Capabilities, Chunk, Document, Durability, Expect, From, Key, Listed, LogKey, Position,
-    Put, Space, Target,
+    Append, Backend, Begun, Capabilities, Chunk, Document, Durability, Expect, From, Key, Listed, LogKey,
+    Position, Put, Space, Target,
 };
 use rethread_store::{BlobId, EntryId, Line, Result, SessionId};
 use rusqlite::Transaction;
@@ -20,12 +20,13 @@ use crate::{blobs, documents, listing, logs, wide};
 #[derive(Debug)]
 pub struct SqliteBackend {
     connections: Connections,
+    begun: Begun<i64>,
 }
 
 impl SqliteBackend {
     /// Names a file. It is made when something is first written.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { connections: Connections::new(path.into()) }
+        Self { connections: Connections::new(path.into()), begun: Begun::default() }
     }
 
     /// Returns the file.
@@ -57,7 +58,23 @@ impl Backend for SqliteBackend {
     }
 
     async fn append(&self, log: &LogKey, at: Position, lines: &[Line], _: Durability) -> Result<Append> {
-        self.connections.write("append to", |transaction| logs::append(transaction, log, at, lines))
+        let append =
+            |transaction: &Transaction<'_>| logs::append(transaction, &self.begun, log, None, at, lines);
+        self.connections.write("append to", append)
+    }
+
+    async fn append_to(
+        &self,
+        log: &LogKey,
+        first: &EntryId,
+        at: Position,
+        lines: &[Line],
+        _: Durability,
+    ) -> Result<Append> {
+        let append = |transaction: &Transaction<'_>| {
+            logs::append(transaction, &self.begun, log, Some(first), at, lines)
+        };
+        self.connections.write("append to", append)
     }
 
     async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {

@@ -45,6 +45,17 @@ macro_rules! forward {
                 (**self).append(log, at, lines, durability).await
             }
 
+            async fn append_to(
+                &self,
+                log: &LogKey,
+                first: &EntryId,
+                at: Position,
+                lines: &[Line],
+                durability: Durability,
+            ) -> Result<Append> {
+                (**self).append_to(log, first, at, lines, durability).await
+            }
+
             async fn read(&self, log: &LogKey, from: From, max_bytes: usize) -> Result<Chunk> {
                 (**self).read(log, from, max_bytes).await
             }

@@ -3,7 +3,7 @@
 use super::reading::whole;
 use super::record::{entry_id, group, large, messages, record, session, singles, varied};
 use super::rule::Rule;
-use crate::backend::{Append, Backend, Chunk, Durability, From, Known, LogKey, LogName, Position};
+use crate::backend::{Append, Backend, Chunk, Durability, From, Known, LogKey, LogName, Position, Target};
 use crate::stamp::Line;
 
 /// A log that nobody appended to.
@@ -183,6 +183,32 @@ pub(super) async fn maintained(backend: &dyn Backend) {
     let paths = LogName::ALL.map(|name| backend.path(&LogKey::new(session("a"), name)));
     let shared = paths[0].is_some() && (paths[0] == paths[1] || paths[0] == paths[2]);
     rule.check(!shared, &paths);
+}
+
+/// A log that was removed and begun again, and is as long as the one before.
+pub(super) async fn begun_by_another(one: &dyn Backend, other: &dyn Backend) {
+    let rule = Rule("nothing is added to a log that begins with another record than it should");
+    let log = &messages("a");
+    let add = async |first: &str, at, tag| {
+        let lines = &singles(at, 1, tag);
+        rule.ok(one.append_to(log, &entry_id(first), at, lines, Durability::Synced).await)
+    };
+    rule.same(add("old-0", 3, "old").await, Append::Moved { next: 0 });
+    append(rule, one, log, &singles(0, 3, "old")).await;
+    rule.check(matches!(add("old-0", 3, "old").await, Append::Done { .. }), "it is the one");
+    rule.ok(other.remove(&Target::Session(session("a"))).await);
+    let mut lines = singles(0, 4, "new");
+    append(rule, other, log, &lines).await;
+    // However often: whoever is told once may have more to say.
+    for at in [4, 4, 3, 9, 4] {
+        rule.same(add("old-0", at, "old").await, Append::Moved { next: 4 });
+        whole(rule, one, log, &lines).await;
+    }
+    rule.same(add("new-0", 3, "new").await, Append::Moved { next: 4 });
+    rule.check(matches!(add("new-0", 4, "new").await, Append::Done { .. }), "it is the one");
+    lines.extend(singles(4, 1, "new"));
+    rule.same(add("old-0", 5, "old").await, Append::Moved { next: 5 });
+    whole(rule, other, log, &lines).await;
 }
 
 /// Appends where the log must end.

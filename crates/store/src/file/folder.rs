@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::disk::{Disk, DiskFile, look};
+use super::disk::{Disk, look};
 use super::headroom::Headroom;
 use super::journal::{self, Journal, Journaling};
 use super::lock::LockFile;
@@ -13,7 +13,7 @@ use super::quarantine::{Quarantine, make_folder};
 use super::{rewrite, segment};
 use crate::backend::{Append, Damage, Durability, Known, LogKey, Position, Rewrite};
 use crate::error::{Error, Result};
-use crate::id::SessionId;
+use crate::id::{EntryId, SessionId};
 use crate::stamp::Line;
 
 /// How often a lock file that was replaced under us is opened again.
@@ -31,9 +31,6 @@ pub(crate) struct Folder {
     /// As every log has it that is opened.
     headroom: Headroom,
     state: Mutex<State>,
-    /// The files of logs that were open when the lock was found to be another: what is known of them may be of a session that
-    /// was removed. They stay open, so that no other file is taken for one of them.
-    before: Mutex<[Option<Box<dyn DiskFile>>; 3]>,
 }
 
 /// Whether a log that has no file gets one. One that was moved away may come back, and must find its place free.
@@ -67,14 +64,14 @@ impl Folder {
             journaling,
             headroom,
             state: Mutex::default(),
-            before: Default::default(),
         }
     }
 
-    /// Appends at a position, or says where the log ends.
+    /// Appends at a position, or says where the log ends; to a log that begins with some record, if one is named.
     pub(crate) fn append(
         &self,
         key: &LogKey,
+        first: Option<&EntryId>,
         at: Position,
         lines: &[Line],
         durability: Durability,
@@ -92,8 +89,7 @@ impl Folder {
             if log.is_condemned() {
                 log.settle(lock)?;
             }
-            // A session that was begun in another's place may have come just as far.
-            if log.next() != at || (folder.is_in_anothers_place(log) && at > 0) {
+            if log.next() != at || log.is_another_than(first)? {
                 return Ok(Append::Moved { next: log.next() });
             }
             let count = log.append(lines, durability, lock)?;
@@ -168,13 +164,6 @@ impl Folder {
         lock.release();
     }
 
-    /// Returns whether a log is another than the one that was open before the lock was replaced. It is asked once.
-    fn is_in_anothers_place(&self, log: &LogFile) -> bool {
-        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = before[log.name() as usize].take();
-        before.is_some_and(|file| !file.stat().is_ok_and(|stat| stat.inode == log.inode()))
-    }
-
     fn is_missing(&self) -> bool {
         matches!(self.disk.stat(&self.path), Err(error) if error.kind() == std::io::ErrorKind::NotFound)
     }
@@ -198,6 +187,7 @@ impl Folder {
         }
         if let Some(log) = slot {
             if is_anothers {
+                log.inherit_headroom();
                 log.recover(lock)?;
             }
             return Ok(Some(log));
@@ -210,6 +200,9 @@ impl Folder {
         lock.take_over(key.name)?;
         let journal = Journal::new(&self.disk, &self.path, key.name, self.journaling);
         let mut log = LogFile::open(&self.disk, &self.path, journal, self.headroom, found, &self.quarantine)?;
+        if is_anothers {
+            log.inherit_headroom();
+        }
         let recovered = log.recover(lock);
         // A mark of our own means nothing to do only as long as we remember what it stands for.
         if recovered.is_ok() || log.is_condemned() {
@@ -242,10 +235,7 @@ impl Folder {
             }
             lock.release();
             *slot = None;
-            let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-            for (log, before) in logs.iter_mut().zip(&mut *before) {
-                *before = log.take().map(LogFile::into_file).or_else(|| before.take());
-            }
+            *logs = Default::default();
         }
         Err(Error::Contended(self.path.display().to_string()))
     }

@@ -44,6 +44,11 @@ impl Headroom {
         }
     }
 
+    /// There may be some that another process took, which perhaps has died: it goes with the next sync.
+    pub(crate) fn inherit(&mut self) {
+        self.end = u64::MAX;
+    }
+
     /// Gives back what was not needed, under the lock. A process that dies leaves it to whoever appends next.
     pub(crate) fn give_back(&mut self, file: &dyn DiskFile, length: u64) {
         // What is longer than we know of is left as it is.

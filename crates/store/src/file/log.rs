@@ -19,6 +19,7 @@ use super::segment::{self, Header};
 use crate::backend::{Damage, Durability, LogName, Position};
 use crate::defect::Defect;
 use crate::error::{Error, Result};
+use crate::id::EntryId;
 use crate::stamp::Line;
 
 /// How much may be written without a sync: it must be kept in memory in case the sync fails.
@@ -46,6 +47,8 @@ pub(crate) struct LogFile {
     /// How long the file was when we last looked.
     length: u64,
     headroom: Headroom,
+    /// What it begins with, once somebody asked for that and it could be read.
+    first: Option<EntryId>,
     /// The next position.
     next: Position,
     /// How much of it is known to be durable.
@@ -107,6 +110,7 @@ impl LogFile {
             inode: stat.inode,
             length: stat.length,
             headroom,
+            first: None,
             next: first,
             before,
             start,
@@ -149,14 +153,14 @@ impl LogFile {
         self.name
     }
 
-    /// Keeps no more of it than the file that was written to.
-    pub(crate) fn into_file(self) -> Box<dyn DiskFile> {
-        self.file
-    }
-
-    /// Returns which file is written to.
-    pub(crate) fn inode(&self) -> u64 {
-        self.inode
+    /// Returns whether it begins with another record than this one: a session that was begun in another's place may have come
+    /// just as far.
+    pub(crate) fn is_another_than(&mut self, first: Option<&EntryId>) -> Result<bool> {
+        let Some(first) = first else { return Ok(false) };
+        if self.first.is_none() {
+            self.first = segment::first_id(&*self.disk, &self.folder, self.name)?;
+        }
+        Ok(self.first.as_ref().is_some_and(|own| own != first))
     }
 
     /// Returns the next position.
@@ -351,6 +355,11 @@ impl LogFile {
         if self.is_durable() {
             self.journal.close();
         }
+    }
+
+    /// Takes over the room that another process took.
+    pub(crate) fn inherit_headroom(&mut self) {
+        self.headroom.inherit();
     }
 
     /// Gives back the room ahead of the log's end.

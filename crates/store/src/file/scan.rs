@@ -369,6 +369,8 @@ fn scan_wide(
             scope.spawn(move || while open().is_some_and(|part| opened.send(part).is_ok()) {});
         }
         drop(opened);
+        // It ends with this, and so nobody goes on with what nobody waits for.
+        let others_opened = others_opened;
         let (mut ready, mut at) = (BTreeMap::new(), range.start);
         for (number, part) in parts.iter().enumerate() {
             // Whoever puts the parts in order opens some too, unless the one to come is there.
@@ -400,8 +402,6 @@ fn scan_wide(
                 break;
             }
         }
-        // Nobody goes on with what nobody waits for.
-        next.store(parts.len(), Ordering::Relaxed);
         Ok(at)
     })
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::disk::{Disk, DiskFile, Open, look, read_range};
+use super::disk::{Disk, DiskFile, Open, look, read_onto, read_range};
 use super::journal;
 use crate::backend::{LogName, Position};
 use crate::entry::Entry;
@@ -77,6 +77,26 @@ pub(crate) fn file_name(log: LogName, number: u32) -> String {
 /// Returns the path of a segment's file.
 pub(crate) fn path(folder: &Path, log: LogName, number: u32) -> PathBuf {
     folder.join(file_name(log, number))
+}
+
+/// Returns the id of the record that a log begins with, if its line is whole.
+pub(crate) fn first_id(disk: &dyn Disk, folder: &Path, log: LogName) -> Result<Option<EntryId>> {
+    let path = path(folder, log, 0);
+    let file = disk.open(&path, Open::Read).map_err(Error::io("open", &path))?;
+    let (mut bytes, mut size) = (Vec::new(), 1 << 10);
+    loop {
+        bytes = read_onto(&bytes, &*file, bytes.len() as u64, size).map_err(Error::io("read", &path))?;
+        match memchr::memchr(b'\n', &bytes) {
+            Some(end) => {
+                let line = Line::parse(Bytes::from(bytes).slice(..end)).ok();
+                return Ok(line
+                    .filter(|line| line.stamp().position == 0)
+                    .map(|line| line.stamp().id.clone()));
+            }
+            None if (bytes.len() as u64) < size => return Ok(None),
+            None => size *= 4,
+        }
+    }
 }
 
 /// Opens the segments of a log that count, oldest first; none if nobody ever wrote to it.

@@ -147,7 +147,13 @@ pub(crate) async fn write(
             outcome.finish(backend, log, operations, lines, durability).await;
             return outcome;
         }
-        match backend.append(log, lines.at, &lines.lines, durability).await {
+        let appended = match &expected.birth {
+            Some(first) if lines.at > 0 && !Defect::ForgetTheBirth.is_on() => {
+                backend.append_to(log, first, lines.at, &lines.lines, durability).await
+            }
+            _ => backend.append(log, lines.at, &lines.lines, durability).await,
+        };
+        match appended {
             Ok(Append::Done { durability, mut found }) => {
                 outcome.found.append(&mut found);
                 outcome.unsynced |= durability == Durability::Written;
