@@ -390,6 +390,19 @@ fn files_recorded_in_a_shared_store_are_rewound_on_another_machine_whose_folder_
 }
 
 #[test]
+fn nothing_is_said_to_be_copied_where_nothing_stays() {
+    let home = Home::new();
+    home.conversation("s", 2);
+    for place in ["memory:", "off:"] {
+        for words in [&["copy", "s", "--to", place][..], &["sync", "--to", place]] {
+            let told = home.run(words);
+            assert_eq!((told.code, &*told.out), (2, ""), "{words:?} {told:?}");
+            assert!(told.err.contains("is kept"), "{words:?} {told:?}");
+        }
+    }
+}
+
+#[test]
 fn a_store_is_not_copied_into_itself() {
     let home = Home::new();
     home.conversation("talk", 1);
