@@ -7,12 +7,15 @@ use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rethread_store::{Error, Event, Result, Store};
+use rethread_store::backend::{Backend as _, From as FromPlace, Position};
+use rethread_store::{Error, Event, Result, Store, Trouble};
 
 /// How long writes may fail before they are given up. Closing then tries for a little longer.
 const FOR_DISKS: Duration = Duration::from_millis(500);
 /// How long another process may go on holding a lock, after the store itself has begun to complain.
 const FOR_LOCKS: Duration = Duration::from_secs(5);
+/// The same where it is not one that holds it, but others that get through with what they have, one after the other.
+const FOR_TURNS: Duration = Duration::from_secs(60);
 const PERIOD: Duration = Duration::from_millis(50);
 
 /// Watches a store's writes, and gives up when they fail for too long.
@@ -41,7 +44,7 @@ impl Patience {
         let watch = move || {
             while let Ok(event) = heard.recv_blocking() {
                 if let Event::Failing(trouble) = event
-                    && let Some(error) = lasting(&watched, &trouble.error, &heard)
+                    && let Some(error) = lasting(&watched, &trouble, &heard)
                 {
                     // When nobody listens any more, nobody waits either.
                     let _ = tell.send_blocking(error);
@@ -99,15 +102,26 @@ impl Drop for Patience {
 }
 
 /// Returns what is wrong if it lasts longer than our patience, `None` if it passes or nobody listens any more.
-fn lasting(store: &Store, first: &Error, events: &async_channel::Receiver<Event>) -> Option<Error> {
-    let until = Instant::now() + patience(first);
+fn lasting(store: &Store, first: &Trouble, events: &async_channel::Receiver<Event>) -> Option<Error> {
+    let begun = Instant::now();
+    let (mut until, mut end) = (begun + patience(&first.error), end_of(store, first));
     while let Some(trouble) = store.health().failing.into_iter().next().filter(|_| !events.is_closed()) {
         if Instant::now() >= until {
-            return Some(trouble.error);
+            let now = end_of(store, &trouble);
+            if now.is_none() || now == end || begun.elapsed() >= FOR_TURNS {
+                return Some(trouble.error);
+            }
+            (until, end) = (Instant::now() + FOR_LOCKS, now);
         }
         std::thread::sleep(PERIOD);
     }
     None
+}
+
+/// Returns where a log ends whose lock others have; `None` if that is not what is wrong.
+fn end_of(store: &Store, trouble: &Trouble) -> Option<Position> {
+    let Error::Busy { .. } = trouble.error else { return None };
+    Some(pollster::block_on(store.backend().read(&trouble.log, FromPlace::Last, 1)).ok()?.next)
 }
 
 fn patience(error: &Error) -> Duration {

@@ -181,6 +181,30 @@ fn a_stopped_process_that_holds_the_lock_is_named_after_a_while() {
     assert_eq!(home.feed(&["append", "s"], entry(2)).code, 0);
 }
 
+/// Whoever had waited for two seconds looked every two seconds, and gave up among a crowd that only left it moments.
+#[test]
+fn who_has_waited_long_for_a_lock_still_takes_it_when_it_is_free_for_a_moment() {
+    let home = Home::new();
+    home.conversation("s", 1);
+    let lock = fs::File::open(home.store().join("sessions/s/lock")).unwrap();
+    lock.lock().unwrap();
+    let said = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| home.feed(&["append", "s"], entry(2)));
+        for held in [3_000, 5_000] {
+            std::thread::sleep(Duration::from_millis(held));
+            lock.unlock().unwrap();
+            std::thread::sleep(Duration::from_millis(300));
+            lock.lock().unwrap();
+            if waiting.is_finished() {
+                break;
+            }
+        }
+        lock.unlock().unwrap();
+        waiting.join().unwrap()
+    });
+    assert_eq!(said.code, 0, "{}", said.err);
+}
+
 /// Stops an appender at a moment when it holds the lock.
 fn stopped_with_the_lock(home: &Home) -> Child {
     let lock = fs::File::open(home.store().join("sessions/s/lock")).unwrap();

@@ -17,6 +17,8 @@ use crate::error::Error;
 const LOCK_PAUSE: Duration = Duration::from_millis(3);
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// The same where others have the lock: whoever tries seldom never meets it between two of a crowd.
+const LONGEST_LOCK_PAUSE: Duration = Duration::from_millis(100);
 /// How much is written at once. More gains little, and whoever opens the log reads its last write back.
 pub(super) const MAX_BATCH: usize = 1 << 20;
 /// How long a log may be locked before that counts as trouble.
@@ -93,7 +95,8 @@ impl Queue {
         failing.error = error;
         let pause = match locked {
             true if failing.begun.elapsed() < LOCK_GRACE => LOCK_PAUSE,
-            _ => (LOCK_PAUSE * 2u32.saturating_pow(failing.attempts.min(12))).min(LONGEST_PAUSE),
+            true => LONGEST_LOCK_PAUSE,
+            false => (LOCK_PAUSE * 2u32.saturating_pow(failing.attempts.min(12))).min(LONGEST_PAUSE),
         };
         self.parked_until = Some(Instant::now() + pause);
         let serious = !locked || failing.begun.elapsed() >= LOCK_GRACE;
