@@ -52,6 +52,7 @@ fn a_process_that_is_frozen_and_killed_with_the_lock_is_named_until_it_thaws() {
         let run = Run::new("frozen", [200; 20_000]);
         let frozen = Appender::start(home.command(&["append", "s"]), run, Pace::Flood);
         freezer.take(frozen.pid());
+        freezer.freeze();
         let begun = Instant::now();
         while !is_held(&home, "s") {
             // Without this, the rest would prove nothing.
@@ -204,8 +205,11 @@ impl Freezer {
     }
 
     fn freeze(&self) {
-        fs::write(self.folder.join(self.state.0), self.state.1).unwrap();
+        let file = self.folder.join(self.state.0);
+        fs::write(&file, self.state.1).unwrap();
         std::thread::sleep(Duration::from_millis(20));
+        // Until then a thread that waits for the disk is only about to be frozen, and is killed after all when it comes back.
+        wait_until(|| fs::read_to_string(&file).unwrap().trim() == self.state.1);
     }
 
     /// Returns whether what is frozen cannot be killed either.
