@@ -3,6 +3,7 @@
 
 mod blobs;
 mod contract;
+mod deaths;
 mod kit;
 mod leases;
 mod lost_answers;
