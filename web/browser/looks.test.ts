@@ -153,6 +153,8 @@ describe("a damaged place", () => {
     await page.locator(".fray").nth(1).waitFor();
     await page.locator(".composer").getByRole("button", { name: "Fork a clean copy" }).click();
     await page.waitForURL((url) => !url.hash.includes(talk.session));
+    // The address is the fork's a moment before the page is.
+    await page.waitForFunction(() => document.querySelectorAll(".fray").length === 0);
     await page.locator(".prose", { hasText: "also there" }).waitFor();
     expect(await page.locator(".prompt .words").allInnerTexts()).toEqual(["before", "after"]);
     await page.locator(".facts", { hasText: "every line checked" }).waitFor();

@@ -193,7 +193,7 @@ fn who_has_waited_long_for_a_lock_still_takes_it_when_it_is_free_for_a_moment() 
         for held in [3_000, 5_000] {
             std::thread::sleep(Duration::from_millis(held));
             lock.unlock().unwrap();
-            std::thread::sleep(Duration::from_millis(300));
+            std::thread::sleep(Duration::from_millis(600));
             lock.lock().unwrap();
             if waiting.is_finished() {
                 break;
