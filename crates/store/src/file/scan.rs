@@ -17,6 +17,8 @@ use crate::stamp::{Flaw, Line, Opened, Sum, Unseal};
 const STRIDE: u64 = 256 << 10;
 /// From how much on it pays to read on several threads.
 const WIDE: u64 = 4 << 20;
+/// For how many lines room is made at most before they are seen: the first ones may be shorter than all others.
+const EXPECTED: usize = 64 << 10;
 /// How much is read around a probe or from the end: a few lines of usual length.
 const GLIMPSE: u64 = 16 << 10;
 /// How much is read to find the next line: most are shorter.
@@ -391,7 +393,7 @@ fn scan_wide(
             }
             if number == 0 {
                 // Memory is given out slowly: what grows step by step needs twice as much of it.
-                into.lines.reserve(lines.len() * parts.len() * 9 / 8);
+                into.lines.reserve((lines.len() * parts.len() * 9 / 8).min(EXPECTED));
             }
             for (range, opened) in lines {
                 let offset = part.start + range.start as u64;
